@@ -43,6 +43,11 @@ func (s *scanner) scan(p []byte, off uint64, want bool) (first uint64, ok bool) 
 		}
 		s.step(p[i], off+uint64(i))
 		i++
+		if s.state == csi && s.need == 0 { // parameters come in runs
+			for i < len(p) && p[i] >= 0x20 && p[i] <= 0x3f {
+				i++
+			}
+		}
 		if want && s.safe() {
 			first, ok, want = off+uint64(i), true, false
 		}
@@ -55,6 +60,9 @@ func (s *scanner) scan(p []byte, off uint64, want bool) (first uint64, ok bool) 
 // inside a character that p cuts.
 func (s *scanner) plain(p []byte, off uint64) int {
 	end := len(p)
+	if end == 0 || p[0] == 0x1b {
+		return 0
+	}
 	if i := bytes.IndexByte(p, 0x1b); i >= 0 {
 		end = i
 	}
