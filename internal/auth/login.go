@@ -189,7 +189,7 @@ func errLogin() error {
 
 func errLink() error {
 	return problem.New(problem.Unauthenticated, "the login link is not valid: it was used, has expired, or is incomplete").
-		WithHint("make a new one with: ptyd login-link")
+		WithHint("make a new link: each works once and for a few minutes only")
 }
 
 func errTooMany() error {

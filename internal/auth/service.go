@@ -231,6 +231,14 @@ func principal(a Account, made Role, via, cred string, expires time.Time) Princi
 
 // again returns the principal that p's credential gives now.
 func (s *Service) again(ctx context.Context, p Principal) (Principal, error) {
+	now, err := s.lookAgain(ctx, p)
+	if problem.Is(err, problem.NotFound) {
+		err = errBadLogin()
+	}
+	return now, err
+}
+
+func (s *Service) lookAgain(ctx context.Context, p Principal) (Principal, error) {
 	switch p.Via {
 	case ViaSocket:
 		a, err := s.store.AccountByID(ctx, p.UserID)
@@ -254,7 +262,7 @@ func (s *Service) again(ctx context.Context, p Principal) (Principal, error) {
 		}
 		return s.check(c, ViaCookie)
 	default:
-		return Principal{}, problem.New(problem.Unauthenticated, "not logged in")
+		return Principal{}, errBadLogin()
 	}
 }
 

@@ -117,42 +117,34 @@ func (s *Service) RevokeToken(ctx context.Context, by Principal, idOrName string
 	return nil
 }
 
-// pickToken finds the one token that ref means: its id; else the newest of own
-// with the name, a valid one before a revoked one; else the one of others.
+// pickToken finds the one token that ref means: its id; else the valid one of
+// own with that name; else the only valid one of somebody else; else the newest
+// revoked one of own, so that revoking twice is no error.
 func pickToken(tokens []Token, own, ref string) (Token, error) {
-	var mine, others []Token
-	for _, t := range tokens {
+	var revoked *Token
+	var others []Token
+	for i, t := range tokens {
 		switch {
 		case t.ID == ref:
 			return t, nil
 		case ref == "" || t.Name != ref:
+		case t.UserID == own && t.RevokedAt == nil:
+			return t, nil // at most one, by the store's index
 		case t.UserID == own:
-			mine = append(mine, t)
+			revoked = &tokens[i]
 		case t.RevokedAt == nil:
 			others = append(others, t)
 		}
 	}
-	for i := len(mine) - 1; i >= 0; i-- {
-		if mine[i].RevokedAt == nil || len(others) == 0 && i == len(mine)-1 && allRevoked(mine) {
-			return mine[i], nil
-		}
-	}
-	switch len(others) {
-	case 0:
-		return Token{}, problem.New(problem.NotFound, "there is no token %q", ref)
-	case 1:
+	switch {
+	case len(others) == 1:
 		return others[0], nil
-	default:
+	case len(others) > 1:
 		return Token{}, problem.New(problem.Conflict, "%d users have a token %q", len(others), ref).
 			WithHint("give its id instead")
+	case revoked != nil:
+		return *revoked, nil
+	default:
+		return Token{}, problem.New(problem.NotFound, "there is no token %q", ref)
 	}
-}
-
-func allRevoked(tokens []Token) bool {
-	for _, t := range tokens {
-		if t.RevokedAt == nil {
-			return false
-		}
-	}
-	return true
 }
