@@ -77,8 +77,8 @@ func build() error {
 		env  string
 		args []string
 	}{
-		{"CGO_ENABLED=1", []string{"build", "-race", "-tags", "ptydtest", "-ldflags", "-X main.version=e2e", "-o", testBinary, "./cmd/ptyd"}},
-		{"CGO_ENABLED=0", []string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=e2e", "-o", shippedBinary, "./cmd/ptyd"}},
+		{"CGO_ENABLED=1", []string{"build", "-race", "-tags", "ptydtest", "-ldflags", "-X github.com/ptyd/ptyd/internal/config.Version=e2e", "-o", testBinary, "./cmd/ptyd"}},
+		{"CGO_ENABLED=0", []string{"build", "-trimpath", "-ldflags", "-s -w -X github.com/ptyd/ptyd/internal/config.Version=e2e", "-o", shippedBinary, "./cmd/ptyd"}},
 	} {
 		cmd := exec.Command("go", b.args...)
 		cmd.Dir = root

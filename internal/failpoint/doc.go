@@ -7,8 +7,8 @@
 //
 // The variables of a test build, read once at the first use:
 //
-//	PTYD_FAILPOINTS       name=action pairs, separated by semicolons
-//	PTYD_CLOCK_OFFSET     a duration that Now adds, such as 6m or -1h
+//	PTYD_TEST_FAILPOINTS     name=action pairs, separated by semicolons
+//	PTYD_TEST_CLOCK_OFFSET   a duration that Now adds, such as 6m or -1h
 //
 // The actions:
 //

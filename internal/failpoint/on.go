@@ -35,7 +35,7 @@ type set struct {
 // armed is the process's set. A mistake in the environment stops the process:
 // a test that arms nothing would pass for the wrong reason.
 var armed = sync.OnceValue(func() *set {
-	s, err := parse(os.Getenv("PTYD_FAILPOINTS"), os.Getenv("PTYD_CLOCK_OFFSET"))
+	s, err := parse(os.Getenv("PTYD_TEST_FAILPOINTS"), os.Getenv("PTYD_TEST_CLOCK_OFFSET"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "failpoint:", err)
 		os.Exit(2)
@@ -48,7 +48,7 @@ func parse(points, offset string) (*set, error) {
 	if offset != "" {
 		d, err := time.ParseDuration(offset)
 		if err != nil {
-			return nil, fmt.Errorf("parse PTYD_CLOCK_OFFSET: %w", err)
+			return nil, fmt.Errorf("parse PTYD_TEST_CLOCK_OFFSET: %w", err)
 		}
 		s.offset = d
 	}
@@ -58,13 +58,13 @@ func parse(points, offset string) (*set, error) {
 		}
 		name, rest, ok := strings.Cut(item, "=")
 		if !ok {
-			return nil, fmt.Errorf("parse PTYD_FAILPOINTS: %q has no action", item)
+			return nil, fmt.Errorf("parse PTYD_TEST_FAILPOINTS: %q has no action", item)
 		}
 		var p point
 		if n, after, ok := strings.Cut(rest, "*"); ok {
 			at, err := strconv.Atoi(n)
 			if err != nil || at < 1 {
-				return nil, fmt.Errorf("parse PTYD_FAILPOINTS: %q: bad count %q", item, n)
+				return nil, fmt.Errorf("parse PTYD_TEST_FAILPOINTS: %q: bad count %q", item, n)
 			}
 			p.at, rest = at, after
 		}
@@ -73,10 +73,10 @@ func parse(points, offset string) (*set, error) {
 		case "kill", "panic", "enospc", "error":
 		case "pause":
 			if p.arg == "" {
-				return nil, fmt.Errorf("parse PTYD_FAILPOINTS: %q: pause needs a file", item)
+				return nil, fmt.Errorf("parse PTYD_TEST_FAILPOINTS: %q: pause needs a file", item)
 			}
 		default:
-			return nil, fmt.Errorf("parse PTYD_FAILPOINTS: %q: unknown action %q", item, p.action)
+			return nil, fmt.Errorf("parse PTYD_TEST_FAILPOINTS: %q: unknown action %q", item, p.action)
 		}
 		s.points[name] = p
 	}
@@ -141,5 +141,5 @@ func Err(name string) error {
 	return p.act(name)
 }
 
-// Now is time.Now shifted by PTYD_CLOCK_OFFSET.
+// Now is time.Now shifted by PTYD_TEST_CLOCK_OFFSET.
 func Now() time.Time { return time.Now().Add(armed().offset) }
