@@ -1,0 +1,226 @@
+package ptymgr
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// MaxUnacked is the most input bytes of one client that wait for the terminal.
+	MaxUnacked = 64 << 10
+	// maxClients is how many clients' input counts a session remembers.
+	maxClients = 32
+	// writeSize is how much is offered to the terminal at once.
+	writeSize = 4096
+)
+
+// ClientID names one client across its reconnects.
+type ClientID [16]byte
+
+// InputError says why input was refused; the client's count tells where it stood.
+type InputError struct {
+	Reason   string
+	Accepted uint64
+}
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("input: %s (accepted %d)", e.Reason, e.Accepted)
+}
+
+// ErrEnded is returned for an act on a session that has ended.
+var ErrEnded = errors.New("session has ended")
+
+// inClient is one client's input on one session. Its fields are guarded by input.mu.
+type inClient struct {
+	accepted uint64 // bytes taken into the queue, ever
+	acked    uint64 // bytes in the kernel's terminal queue
+	fresh    bool   // the count is not known yet: the first frame sets it
+	used     uint64 // for forgetting the least recently used
+	ack      func(acked uint64)
+}
+
+// input is a session's ordered queue towards the terminal.
+type input struct {
+	mu      sync.Mutex // guards all below
+	clients map[ClientID]*inClient
+	clock   uint64
+	queue   []piece
+	writing bool // somebody is in write(2), outside of mu
+	closed  bool
+
+	stalled atomic.Bool // the terminal took less than offered: wait for EPOLLOUT
+}
+
+type piece struct {
+	c *inClient
+	p []byte
+}
+
+// Client makes id known to the session and returns its input count, or −1
+// where the session does not know a client that has counted before. ack is
+// called, never under a lock, when bytes reached the terminal's queue; the
+// newest ack of a client replaces the one before.
+func (s *Session) Client(id ClientID, had uint64, ack func(uint64)) int64 {
+	in := &s.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.clock++
+	c, ok := in.clients[id]
+	if !ok {
+		if len(in.clients) >= maxClients {
+			in.forgetLocked()
+		}
+		c = &inClient{fresh: had > 0}
+		in.clients[id] = c
+	}
+	c.used, c.ack = in.clock, ack
+	if c.fresh {
+		return -1
+	}
+	return int64(c.accepted)
+}
+
+func newClientID() []byte {
+	b := make([]byte, len(ClientID{}))
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+// forget drops a client that will not come back.
+func (s *Session) forget(id ClientID) {
+	s.in.mu.Lock()
+	delete(s.in.clients, id)
+	s.in.mu.Unlock()
+}
+
+func (in *input) forgetLocked() {
+	var oldest ClientID
+	low := in.clock + 1
+	for id, c := range in.clients {
+		if c.used < low {
+			oldest, low = id, c.used
+		}
+	}
+	delete(in.clients, oldest)
+}
+
+// WriteInput queues p, whose first byte is the off-th of the client's input.
+// What was accepted before is dropped from its front; a gap and more than
+// MaxUnacked waiting bytes are an *InputError.
+func (s *Session) WriteInput(id ClientID, off uint64, p []byte) error {
+	in := &s.in
+	in.mu.Lock()
+	c := in.clients[id]
+	switch {
+	case c == nil:
+		in.mu.Unlock()
+		return &InputError{Reason: "unknown client"}
+	case in.closed:
+		in.mu.Unlock()
+		return ErrEnded
+	}
+	if c.fresh {
+		c.fresh, c.accepted, c.acked = false, off, off
+	}
+	if off > c.accepted {
+		a := c.accepted
+		in.mu.Unlock()
+		return &InputError{Reason: fmt.Sprintf("gap: %d follows", off), Accepted: a}
+	}
+	if known := c.accepted - off; known >= uint64(len(p)) {
+		p = nil
+	} else {
+		p = p[known:]
+	}
+	if c.accepted+uint64(len(p))-c.acked > MaxUnacked {
+		a := c.accepted
+		in.mu.Unlock()
+		return &InputError{Reason: fmt.Sprintf("more than %d bytes unacknowledged", MaxUnacked), Accepted: a}
+	}
+	in.clock++
+	c.used = in.clock
+	if len(p) == 0 {
+		// A repeat: tell the client where it stands.
+		ack, at := c.ack, c.acked
+		in.mu.Unlock()
+		if ack != nil {
+			ack(at)
+		}
+		return nil
+	}
+	c.accepted += uint64(len(p))
+	in.queue = append(in.queue, piece{c: c, p: append([]byte(nil), p...)})
+	in.mu.Unlock()
+	s.touch()
+	if !in.stalled.Load() { // else the reading thread goes on when there is room
+		in.drain(s)
+	}
+	return nil
+}
+
+// touch marks the session as typed into.
+func (s *Session) touch() {
+	t := time.Now().Add(hotFor).UnixNano()
+	s.hotUntil.Store(t)
+	s.m.loop.hotUntil.Store(t)
+}
+
+// drain writes what is queued until the terminal takes no more. One caller
+// writes at a time; others leave their bytes in the queue for it.
+func (in *input) drain(s *Session) {
+	for {
+		in.mu.Lock()
+		if in.writing || in.closed || len(in.queue) == 0 {
+			in.mu.Unlock()
+			return
+		}
+		in.writing = true
+		front := in.queue[0]
+		p := front.p[:min(len(front.p), writeSize)]
+		in.mu.Unlock()
+
+		n, err := s.writeMaster(p)
+
+		in.mu.Lock()
+		in.writing = false
+		front.c.acked += uint64(n)
+		ack, at := front.c.ack, front.c.acked
+		full := errors.Is(err, unix.EAGAIN) || err == nil && n < len(p)
+		switch {
+		case in.closed:
+		case err != nil && !full && !errors.Is(err, unix.EINTR): // the terminal is gone: the session is ending
+			in.queue, in.closed = nil, true
+		case n == len(front.p):
+			in.queue = append(in.queue[:0], in.queue[1:]...)
+		default:
+			in.queue[0].p = front.p[n:]
+		}
+		in.stalled.Store(full && !in.closed)
+		in.mu.Unlock()
+
+		if n > 0 {
+			s.m.bytesIn.Add(uint64(n))
+			if ack != nil {
+				ack(at)
+			}
+		}
+		if full {
+			// EPOLLOUT is the wake-up; the clock is only its net.
+			s.m.loop.do(func() { s.m.loop.timed[s.rd] = struct{}{} })
+			return
+		}
+	}
+}
+
+func (in *input) close() {
+	in.mu.Lock()
+	in.closed = true
+	in.queue = nil
+	in.mu.Unlock()
+}

@@ -1,0 +1,410 @@
+package ptymgr
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readSize is the most that the kernel's terminal hands out at once
+	// (N_TTY_BUF_SIZE is 4096); the pipe must take it in one piece.
+	readSize = 4096
+	// hotFor is how long a session counts as typed into: it is read before others.
+	hotFor = 500 * time.Millisecond
+	// drainQuiet ends a session whose leader is dead while somebody still holds
+	// the terminal open: nothing came for this long.
+	drainQuiet = 250 * time.Millisecond
+	// drainMax is the longest that such a session is drained.
+	drainMax = 2 * time.Second
+)
+
+// The kinds of an epoll event, kept in its Pad.
+const (
+	evMaster = iota
+	evPidfd
+	evWake
+)
+
+// loop is the reading thread: it reads all PTYs. One thread for all keeps an
+// idle session at the cost of its descriptors, and bounds what a flood does to
+// others: the Go netpoller is looked at only every 10 ms while all Ps are busy.
+type loop struct {
+	log  *zap.Logger
+	ep   int
+	wake int // eventfd
+	pipe [2]int
+
+	mu   sync.Mutex // guards cmds and quit
+	cmds []func()
+	quit bool
+
+	done chan struct{}
+
+	// Owned by the thread.
+	sessions map[int32]*reading
+	next     int32
+	ready    []*reading // each at most once
+	timed    map[*reading]struct{}
+	splice   bool // splice from a terminal works (Linux 5.11 and later)
+
+	bytesOut atomic.Uint64
+	readErrs atomic.Uint64
+	hotUntil atomic.Int64 // monotonic: some session was typed into lately
+}
+
+// reading is the loop's view of a session.
+type reading struct {
+	s       *Session
+	token   int32
+	queued  bool
+	exiting bool // the leader is dead: drain, then end
+	quietAt time.Time
+	endAt   time.Time
+	pause   pacing
+}
+
+func newLoop(log *zap.Logger) (*loop, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create epoll: %w", err)
+	}
+	l := &loop{log: log, ep: ep, wake: -1, pipe: [2]int{-1, -1}, done: make(chan struct{}),
+		sessions: map[int32]*reading{}, timed: map[*reading]struct{}{}, splice: true}
+	l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.Pipe2(l.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
+	}
+	if err == nil {
+		err = unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Pad: evWake})
+	}
+	if err != nil {
+		l.closeFds()
+		return nil, fmt.Errorf("set up the reading thread: %w", err)
+	}
+	go l.run()
+	return l, nil
+}
+
+func (l *loop) closeFds() {
+	for _, fd := range []int{l.ep, l.wake, l.pipe[0], l.pipe[1]} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// do runs f on the reading thread, soon. After stop it does nothing.
+func (l *loop) do(f func()) {
+	l.mu.Lock()
+	if l.quit {
+		l.mu.Unlock()
+		return
+	}
+	l.cmds = append(l.cmds, f)
+	first := len(l.cmds) == 1
+	l.mu.Unlock()
+	if first {
+		l.kick()
+	}
+}
+
+func (l *loop) kick() {
+	var one = [8]byte{1}
+	_, _ = unix.Write(l.wake, one[:]) // EAGAIN: it is awake already
+}
+
+// stop ends the thread; sessions must have ended before.
+func (l *loop) stop() {
+	l.mu.Lock()
+	was := l.quit
+	l.quit = true
+	l.mu.Unlock()
+	if !was {
+		l.kick()
+	}
+	<-l.done
+}
+
+// add takes a session's master and pidfd into the set.
+func (l *loop) add(s *Session) {
+	r := &reading{s: s}
+	s.rd = r
+	l.do(func() {
+		l.next++
+		r.token = l.next
+		l.sessions[r.token] = r
+		ev := &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLHUP | unix.EPOLLET&0xffffffff, Fd: r.token, Pad: evMaster}
+		err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, s.master, ev)
+		if err == nil {
+			err = unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, s.pidfd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&0xffffffff, Fd: r.token, Pad: evPidfd})
+		}
+		if err != nil { // out of memory or watches: this session cannot be served
+			l.log.Error("watch session", zap.String("session", s.id), zap.Error(err))
+			s.kill(unix.SIGKILL)
+			r.exiting = true
+		}
+		l.push(r)
+	})
+}
+
+func (l *loop) push(r *reading) {
+	if !r.queued && !r.pause.on {
+		r.queued = true
+		l.ready = append(l.ready, r)
+	}
+}
+
+func (l *loop) run() {
+	runtime.LockOSThread()
+	defer close(l.done)
+	defer l.closeFds()
+	events := make([]unix.EpollEvent, 128)
+	for {
+		timeout := -1
+		if len(l.ready) > 0 {
+			timeout = 0
+		} else if len(l.timed) > 0 {
+			timeout = l.tick()
+		}
+		n, err := unix.EpollWait(l.ep, events, timeout)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			l.log.Error("epoll_wait", zap.Error(err))
+			n = 0
+		}
+		if l.handle(events[:max(n, 0)]) {
+			return
+		}
+		l.turn()
+	}
+}
+
+// handle takes in events and commands; it reports whether the thread shall end.
+func (l *loop) handle(events []unix.EpollEvent) (quit bool) {
+	for _, e := range events {
+		switch e.Pad {
+		case evWake:
+			var b [8]byte
+			_, _ = unix.Read(l.wake, b[:])
+			l.mu.Lock()
+			cmds := l.cmds
+			l.cmds = nil
+			quit = l.quit
+			l.mu.Unlock()
+			for _, f := range cmds {
+				f()
+			}
+		case evPidfd:
+			if r := l.sessions[e.Fd]; r != nil && !r.exiting {
+				r.exiting = true
+				r.s.reap()
+				now := time.Now()
+				r.quietAt, r.endAt = now.Add(drainQuiet), now.Add(drainMax)
+				r.pause = pacing{}
+				l.timed[r] = struct{}{}
+				l.push(r)
+			}
+		case evMaster:
+			if r := l.sessions[e.Fd]; r != nil {
+				if e.Events&unix.EPOLLOUT != 0 && r.s.in.stalled.Load() {
+					r.s.in.drain(r.s)
+				}
+				if e.Events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+					l.push(r)
+				}
+			}
+		}
+	}
+	return quit
+}
+
+// turn reads every ready session once; sessions that were typed into go first,
+// and while there are such, new events are looked at between any two reads.
+func (l *loop) turn() {
+	hot := time.Now().UnixNano() < l.hotUntil.Load()
+	n := len(l.ready)
+	if hot && n > 1 {
+		now := time.Now().UnixNano()
+		for i, r := range l.ready {
+			if now < r.s.hotUntil.Load() {
+				l.ready[0], l.ready[i] = l.ready[i], l.ready[0]
+				break
+			}
+		}
+		n = 1
+	}
+	for range n {
+		r := l.ready[0]
+		l.ready = append(l.ready[:0], l.ready[1:]...)
+		r.queued = false
+		if _, live := l.sessions[r.token]; !live {
+			continue
+		}
+		switch l.read(r) {
+		case readMore:
+			l.push(r)
+		case readDry:
+			if r.exiting && !time.Now().Before(r.quietAt) {
+				l.end(r)
+			}
+		case readHup:
+			if r.exiting {
+				l.end(r)
+			}
+		}
+	}
+}
+
+type readResult int
+
+const (
+	readMore readResult = iota
+	readDry             // nothing now; an event will come
+	readHup             // nobody has the terminal open; with a living leader that is a pause
+)
+
+// read moves at most one read's worth of output into the session's ring and
+// offers it to the followers.
+func (l *loop) read(r *reading) readResult {
+	s := r.s
+	n, err := l.fetch(s)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return readDry
+	case errors.Is(err, unix.EIO), err == nil && n == 0:
+		return readHup
+	case err != nil:
+		l.readErrs.Add(1)
+		l.log.Error("read terminal", zap.String("session", s.id), zap.Error(err))
+		return readHup
+	}
+	l.bytesOut.Add(uint64(n))
+	s.outputAt.Store(time.Now().UnixNano())
+	if r.exiting {
+		r.quietAt = time.Now().Add(drainQuiet)
+		return readMore
+	}
+	if l.pace(r) {
+		return readDry
+	}
+	return readMore
+}
+
+// fetch does the system calls of one read: terminal → pipe → ring. The detour
+// through a pipe is what makes a crash lose nothing: between the two calls the
+// bytes lie in the pipe, and the ring's header tells whose they are.
+func (l *loop) fetch(s *Session) (int, error) {
+	if !l.splice {
+		return l.fetchDirect(s)
+	}
+	n64, err := unix.Splice(s.master, nil, l.pipe[1], nil, readSize, unix.SPLICE_F_NONBLOCK)
+	n := int(n64)
+	if err != nil {
+		if errors.Is(err, unix.EINVAL) {
+			l.log.Warn("splice from a terminal is not supported by this kernel: a crash can lose the bytes of one read")
+			l.splice = false
+			return l.fetchDirect(s)
+		}
+		return 0, err
+	}
+	if n <= 0 {
+		return 0, nil
+	}
+	start := s.ring.Head()
+	a, b := s.ring.Begin(n)
+	for _, p := range [][]byte{a, b} {
+		for len(p) > 0 {
+			k, err := unix.Read(l.pipe[0], p)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil || k == 0 { // cannot be: the pipe holds n bytes
+				panic(fmt.Sprintf("ptymgr: pipe of the reading thread: %d, %v", k, err))
+			}
+			p = p[k:]
+		}
+	}
+	s.ring.Commit(n)
+	s.offer(start, a, b)
+	return n, nil
+}
+
+func (l *loop) fetchDirect(s *Session) (int, error) {
+	start := s.ring.Head()
+	a, b := s.ring.Begin(readSize)
+	n, err := unix.Read(s.master, a)
+	if err != nil || n <= 0 {
+		s.ring.Commit(0)
+		return 0, err
+	}
+	if n == len(a) && len(b) > 0 {
+		// The rest goes into the next chunk with the next read.
+		b = nil
+	}
+	s.ring.Commit(n)
+	s.offer(start, a[:n], nil)
+	return n, nil
+}
+
+// end takes a session out of the set and hands it on: its output is complete.
+func (l *loop) end(r *reading) {
+	delete(l.sessions, r.token)
+	delete(l.timed, r)
+	s := r.s
+	_ = unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, s.master, nil)
+	_ = unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, s.pidfd, nil)
+	s.closeMaster()
+	s.ended()
+}
+
+// tick looks at sessions that have a clock running and returns the
+// milliseconds until the next one is due.
+func (l *loop) tick() int {
+	now := time.Now()
+	due := time.Hour
+	for r := range l.timed {
+		var at time.Time
+		switch {
+		case r.exiting:
+			at = r.quietAt
+			if r.endAt.Before(at) {
+				at = r.endAt
+			}
+			if !now.Before(at) {
+				r.quietAt = now // one last read decides
+				if !now.Before(r.endAt) {
+					l.end(r)
+				} else {
+					l.push(r)
+				}
+				continue
+			}
+		case r.pause.on:
+			at = r.pause.until
+			if !now.Before(at) {
+				l.paceTimer(r, now)
+				continue
+			}
+		case r.s.in.stalled.Load():
+			at = now.Add(100 * time.Millisecond)
+			r.s.in.drain(r.s)
+		default:
+			delete(l.timed, r)
+			continue
+		}
+		due = min(due, at.Sub(now))
+	}
+	if len(l.ready) > 0 {
+		return 0
+	}
+	if len(l.timed) == 0 {
+		return -1
+	}
+	return int(due/time.Millisecond) + 1
+}

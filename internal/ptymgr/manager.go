@@ -1,0 +1,523 @@
+package ptymgr
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v3"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/events"
+	"github.com/ptyd/ptyd/internal/failpoint"
+	"github.com/ptyd/ptyd/internal/ident"
+	"github.com/ptyd/ptyd/internal/keylock"
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// Config holds what the daemon's configuration says about sessions. Zero
+// values take the defaults named.
+type Config struct {
+	MaxPerOwner int           // living sessions of one owner; 200
+	MaxTotal    int           // living sessions in all; 10,000
+	OutputLimit int64         // bytes of output kept per session; 8 MiB
+	RemoveAfter time.Duration // an ended session is removed after this; 0 never
+	Grace       time.Duration // between TERM and KILL; 3 s
+	BaseEnv     []string      // nil: BaseEnv()
+	Shell       string        // "": LoginShell()
+	Home        string        // where sessions start that name no directory; "": HOME of the base environment
+	// MinFree, when not nil, refuses new sessions where the disk is short.
+	MinFree func() error
+}
+
+func (c Config) withDefaults() Config {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&c.MaxPerOwner, 200)
+	def(&c.MaxTotal, 10000)
+	if c.OutputLimit == 0 {
+		c.OutputLimit = 8 << 20
+	}
+	if c.Grace == 0 {
+		c.Grace = 3 * time.Second
+	}
+	if c.BaseEnv == nil {
+		c.BaseEnv = BaseEnv()
+	}
+	if c.Shell == "" {
+		c.Shell = LoginShell()
+	}
+	if c.Home == "" {
+		if c.Home = getenv(c.BaseEnv, "HOME"); c.Home == "" {
+			c.Home = "/"
+		}
+	}
+	return c
+}
+
+// Manager owns all sessions of this daemon.
+type Manager struct {
+	cfg      atomic.Pointer[Config]
+	store    Store
+	hub      *events.Hub
+	log      *zap.Logger
+	loop     *loop
+	scribe   *scribe
+	sessions *xsync.MapOf[string, *Session]
+	creating keylock.Locks // per owner and idempotency key
+
+	mu   sync.Mutex // guards shut and the Add of busy
+	shut bool
+	busy sync.WaitGroup // creations in flight
+
+	stop chan struct{} // ends the sweeper
+	wg   sync.WaitGroup
+
+	bytesIn atomic.Uint64
+	running atomic.Int64
+	viewers atomic.Int64
+}
+
+// New starts a manager. Sessions that the store calls living and that have no
+// process here are marked lost.
+func New(cfg Config, st Store, hub *events.Hub, log *zap.Logger) (*Manager, error) {
+	m := &Manager{store: st, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
+	c := cfg.withDefaults()
+	m.cfg.Store(&c)
+	lost, err := st.LoseUnfinished(context.Background(), nil, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("mark lost sessions: %w", err)
+	}
+	if len(lost) > 0 {
+		m.log.Warn("sessions of an earlier daemon are lost", zap.Int("count", len(lost)))
+	}
+	if m.loop, err = newLoop(m.log); err != nil {
+		return nil, err
+	}
+	m.scribe = newScribe(m)
+	m.wg.Go(m.sweep)
+	return m, nil
+}
+
+// Reconfigure takes new limits; sessions that exist keep theirs.
+func (m *Manager) Reconfigure(cfg Config) {
+	c := cfg.withDefaults()
+	m.cfg.Store(&c)
+}
+
+func (m *Manager) baseEnv() []string { return m.cfg.Load().BaseEnv }
+
+// enter registers a creation, unless shutdown has begun.
+func (m *Manager) enter() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.shut {
+		return problem.New(problem.Unavailable, "the daemon is shutting down").WithHint("try again in a moment")
+	}
+	m.busy.Add(1)
+	return nil
+}
+
+// Create starts a session. With an idempotency key that was seen before it
+// returns the session of that key, and existing.
+func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bool, err error) {
+	cfg := *m.cfg.Load()
+	shell := spec.Shell || len(spec.Argv) == 0
+	digest, err := digestOf(spec)
+	if err != nil {
+		return Info{}, false, err
+	}
+	if err := spec.complete(cfg); err != nil {
+		return Info{}, false, err
+	}
+	if err := m.enter(); err != nil {
+		return Info{}, false, err
+	}
+	defer m.busy.Done()
+	if cfg.MinFree != nil {
+		if err := cfg.MinFree(); err != nil {
+			return Info{}, false, err
+		}
+	}
+	if spec.IdempotencyKey != "" {
+		unlock, err := m.creating.Lock(ctx, spec.Owner+"\x00"+spec.IdempotencyKey)
+		if err != nil {
+			return Info{}, false, err
+		}
+		defer unlock()
+	}
+	row := Record{
+		ID: ident.New("s"), Name: spec.Name, Owner: spec.Owner, State: Starting, Argv: spec.Argv, Cwd: spec.Cwd, Env: spec.Env,
+		Labels: spec.Labels, Cols: spec.Cols, Rows: spec.Rows, CreatedAt: time.Now(), Epoch: newEpoch(),
+	}
+	limits := Limits{PerOwner: cfg.MaxPerOwner, Total: cfg.MaxTotal}
+	for try := 0; ; try++ {
+		if spec.Name == "" {
+			row.Name = inventName(spec.Argv[0])
+		}
+		var got Record
+		got, existing, err = m.store.CreateSession(context.WithoutCancel(ctx), row, spec.IdempotencyKey, digest, limits)
+		if spec.Name == "" && problem.Is(err, problem.NameTaken) && try < 20 {
+			continue
+		}
+		if err != nil {
+			return Info{}, false, err
+		}
+		row = got
+		break
+	}
+	if existing {
+		return m.infoOf(row), true, nil
+	}
+	failpoint.Hit("ptymgr.create.inserted")
+	s, err := m.start(row, shell, spec.OutputLimit)
+	if err != nil {
+		m.forget(ctx, row.ID, err)
+		return Info{}, false, err
+	}
+	m.running.Add(1)
+	m.sessions.Store(s.id, s)
+	failpoint.Hit("ptymgr.create.started")
+	if err := m.store.MarkRunning(context.WithoutCancel(ctx), s.id, s.pid, s.rec.StartedAt); err != nil {
+		// The process runs and the row does not say so: that must not stay.
+		m.loop.add(s)
+		m.log.Error("record a started session", zap.String("session", s.id), zap.Error(err))
+		_, _ = m.Close(context.WithoutCancel(ctx), s.id, 0)
+		return Info{}, false, err
+	}
+	info = s.Info()
+	m.loop.add(s)
+	m.hub.Publish(events.Change{Type: "session", ID: s.id, Owner: row.Owner})
+	return info, false, nil
+}
+
+// forget takes back the row of a session that could not start.
+func (m *Manager) forget(ctx context.Context, id string, why error) {
+	ctx = context.WithoutCancel(ctx)
+	_, err := m.store.MarkEnded(ctx, id, Exited, nil, "", time.Now(), 0, why.Error())
+	if err == nil {
+		err = m.store.DeleteSession(ctx, id)
+	}
+	if err != nil {
+		m.log.Error("remove a session that did not start", zap.String("session", id), zap.Error(err))
+	}
+}
+
+func newEpoch() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return max(binary.LittleEndian.Uint64(b[:]), 1)
+}
+
+// digestOf identifies a request, so that a key cannot stand for two of them.
+func digestOf(spec Spec) (string, error) {
+	spec.IdempotencyKey = ""
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("encode the request: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// infoOf joins a row with the live session, which is ahead of it.
+func (m *Manager) infoOf(row Record) Info {
+	if s, ok := m.sessions.Load(row.ID); ok {
+		return s.Info()
+	}
+	return Info{Record: row, Offset: row.FinalOffset, Oldest: row.FinalOffset}
+}
+
+// Session returns the session of an id whose output is kept here, or nil.
+func (m *Manager) Session(id string) *Session {
+	s, _ := m.sessions.Load(id)
+	return s
+}
+
+// Get returns a session by id.
+func (m *Manager) Get(ctx context.Context, id string) (Info, error) {
+	if s, ok := m.sessions.Load(id); ok {
+		return s.Info(), nil
+	}
+	row, err := m.store.GetSession(ctx, id)
+	if err != nil {
+		return Info{}, err
+	}
+	return m.infoOf(row), nil
+}
+
+// Resolve finds a session by id or by name. With an owner, sessions of others
+// are not found.
+func (m *Manager) Resolve(ctx context.Context, owner, ref string) (Info, error) {
+	missing := problem.New(problem.NotFound, "there is no session %q", ref).WithHint("ptyd ls lists them")
+	if looksLikeID(ref) {
+		i, err := m.Get(ctx, ref)
+		if err == nil && owner != "" && i.Owner != owner {
+			return Info{}, missing
+		}
+		if problem.Is(err, problem.NotFound) {
+			return Info{}, missing
+		}
+		return i, err
+	}
+	row, err := m.store.FindByName(ctx, owner, ref)
+	if problem.Is(err, problem.NotFound) {
+		return Info{}, missing
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return m.infoOf(row), nil
+}
+
+// List returns sessions in the order of their creation, and the cursor of the
+// next page, "" at the end.
+func (m *Manager) List(ctx context.Context, f Filter) ([]Info, string, error) {
+	rows, next, err := m.store.ListSessions(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	infos := make([]Info, 0, len(rows))
+	for _, r := range rows {
+		i := m.infoOf(r)
+		if len(f.States) > 0 && !hasState(f.States, i.State) {
+			continue // it moved on since the row was written
+		}
+		infos = append(infos, i)
+	}
+	return infos, next, nil
+}
+
+func hasState(states []State, s State) bool {
+	for _, x := range states {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Rename gives a session another name.
+func (m *Manager) Rename(ctx context.Context, id, name string) (Info, error) {
+	if err := checkName(name); err != nil {
+		return Info{}, err
+	}
+	if err := m.store.RenameSession(ctx, id, name); err != nil {
+		return Info{}, err
+	}
+	return m.edited(ctx, id, func(r *Record) { r.Name = name })
+}
+
+// SetLabels replaces a session's labels.
+func (m *Manager) SetLabels(ctx context.Context, id string, labels map[string]string) (Info, error) {
+	if err := checkLabels(labels); err != nil {
+		return Info{}, err
+	}
+	if err := m.store.SetLabels(ctx, id, labels); err != nil {
+		return Info{}, err
+	}
+	return m.edited(ctx, id, func(r *Record) { r.Labels = labels })
+}
+
+func (m *Manager) edited(ctx context.Context, id string, f func(*Record)) (Info, error) {
+	if s, ok := m.sessions.Load(id); ok {
+		s.mu.Lock()
+		f(&s.rec)
+		s.mu.Unlock()
+	}
+	i, err := m.Get(ctx, id)
+	if err == nil {
+		m.hub.Publish(events.Change{Type: "session", ID: id, Owner: i.Owner})
+	}
+	return i, err
+}
+
+// live returns a session that can still be acted upon.
+func (m *Manager) live(ctx context.Context, id string) (*Session, error) {
+	if s, ok := m.sessions.Load(id); ok {
+		select {
+		case <-s.done:
+		default:
+			return s, nil
+		}
+	} else if _, err := m.store.GetSession(ctx, id); err != nil {
+		return nil, err
+	}
+	return nil, ended(id)
+}
+
+func ended(id string) error {
+	return problem.New(problem.SessionEnded, "session %s has ended", id)
+}
+
+// Resize sets a session's size in columns and rows.
+func (m *Manager) Resize(ctx context.Context, id string, cols, rows uint16) error {
+	s, err := m.live(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.Resize(cols, rows)
+}
+
+// Signal sends a signal, by name ("INT", "SIGINT") or number, to the
+// foreground process group of the session's terminal.
+func (m *Manager) Signal(ctx context.Context, id, name string) error {
+	sig, err := ParseSignal(name)
+	if err != nil {
+		return err
+	}
+	s, err := m.live(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.Signal(sig); errors.Is(err, ErrEnded) {
+		return ended(id)
+	} else if err != nil {
+		return fmt.Errorf("signal session %s: %w", id, err)
+	}
+	return nil
+}
+
+// Remove forgets an ended session and its output. With force a living one is
+// closed first.
+func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
+	i, err := m.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !i.State.Ended() {
+		if !force {
+			return problem.New(problem.SessionRunning, "session %s is running", id).WithHint("close it first, or force")
+		}
+		if _, err := m.Close(ctx, id, -1); err != nil {
+			return err
+		}
+	}
+	if s, ok := m.sessions.Load(id); ok {
+		// The row says it ended only when the scribe has been there.
+		if err := m.scribe.wait(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := m.store.DeleteSession(context.WithoutCancel(ctx), id); err != nil {
+		return err
+	}
+	if s, ok := m.sessions.LoadAndDelete(id); ok {
+		s.mu.Lock()
+		s.removed = true
+		s.mu.Unlock()
+		s.notify()
+		if err := s.ring.Close(); err != nil {
+			m.log.Warn("free a session's memory", zap.String("session", id), zap.Error(err))
+		}
+	}
+	m.hub.Publish(events.Change{Type: "session", ID: id, Owner: i.Owner})
+	return nil
+}
+
+// sweep removes sessions that ended long enough ago.
+func (m *Manager) sweep() {
+	for {
+		after := m.cfg.Load().RemoveAfter
+		every := min(max(after/10, 100*time.Millisecond), time.Minute)
+		if after <= 0 {
+			every = time.Minute
+		}
+		select {
+		case <-m.stop:
+			return
+		case <-time.After(every):
+		}
+		if after <= 0 {
+			continue
+		}
+		ids, err := m.store.EndedBefore(context.Background(), time.Now().Add(-after), 500)
+		for _, id := range ids {
+			if e := m.Remove(context.Background(), id, false); e != nil && !problem.Is(e, problem.NotFound) {
+				err = errors.Join(err, e)
+			}
+		}
+		if err != nil {
+			m.log.Error("remove ended sessions", zap.Error(err))
+		}
+	}
+}
+
+// Stats are counts for the metrics.
+type Stats struct {
+	Running           int
+	Kept              int // sessions whose output is kept here
+	Viewers           int
+	BytesIn, BytesOut uint64
+	ReadErrors        uint64
+	RingReused        uint64 // slots of output used again for want of memory
+	RingLost          uint64 // bytes of output dropped for want of memory
+	MaxLag            uint64 // bytes that the slowest viewer is behind
+}
+
+// Stats counts.
+func (m *Manager) Stats() Stats {
+	st := Stats{Running: int(m.running.Load()), Viewers: int(m.viewers.Load()), BytesIn: m.bytesIn.Load(),
+		BytesOut: m.loop.bytesOut.Load(), ReadErrors: m.loop.readErrs.Load()}
+	m.sessions.Range(func(_ string, s *Session) bool {
+		st.Kept++
+		a, b := s.ring.Shortage()
+		st.RingReused += a
+		st.RingLost += b
+		if fs := s.followers.Load(); fs != nil {
+			h := s.ring.Head()
+			for _, f := range *fs {
+				if p := f.Position(); p < h {
+					st.MaxLag = max(st.MaxLag, h-p)
+				}
+			}
+		}
+		return true
+	})
+	return st
+}
+
+// Shutdown ends all sessions in order and all goroutines. Nothing starts once
+// it has begun. When ctx ends, what is left is killed at once.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	m.mu.Lock()
+	was := m.shut
+	m.shut = true
+	m.mu.Unlock()
+	if was {
+		return nil
+	}
+	m.busy.Wait()
+	close(m.stop)
+	var wg sync.WaitGroup
+	m.sessions.Range(func(id string, s *Session) bool {
+		wg.Go(func() {
+			if _, err := m.Close(ctx, id, -1); err != nil {
+				s.kill(unix.SIGKILL)
+				<-s.done
+			}
+		})
+		return true
+	})
+	wg.Wait()
+	m.loop.stop()
+	m.wg.Wait()
+	err := m.scribe.stop()
+	m.sessions.Range(func(_ string, s *Session) bool {
+		s.ring.Close()
+		return true
+	})
+	return err
+}

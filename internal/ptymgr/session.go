@@ -1,0 +1,179 @@
+package ptymgr
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/events"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// Session is one living session, or one that ended and whose output is kept.
+type Session struct {
+	m     *Manager
+	id    string
+	epoch uint64
+	limit int64
+	ring  *buffer.Ring
+	rd    *reading // owned by the reading thread; set before it knows the session
+
+	pid   int
+	pidfd int // closed with the master
+
+	fdmu   sync.RWMutex // guards master: shared over calls on it that never block, whole to close it
+	master int          // −1 once closed
+
+	in       input
+	hotUntil atomic.Int64 // monotonic enough: when the session stops counting as typed into
+	outputAt atomic.Int64 // nanoseconds since the epoch of the last output, or of the start
+	paused   atomic.Bool  // the reading thread rests for the fastest viewer
+
+	followers atomic.Pointer[[]Follower]
+	recSeq    atomic.Uint64 // number of records made; followers compare
+
+	mu      sync.Mutex // guards all below
+	rec     Record
+	records []record // the newest, ascending in seq
+	viewers map[*Viewer]struct{}
+	owner   *Viewer // holds the size
+	useSeq  uint64
+	status  exitStatus
+	closing bool // somebody ended it by Close
+	removed bool
+
+	done chan struct{} // closed once rec has the end
+}
+
+// exitStatus is what the kernel told of the leader's end.
+type exitStatus struct {
+	known  bool
+	code   *int
+	signal string
+}
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Epoch names the run of the session's process.
+func (s *Session) Epoch() uint64 { return s.epoch }
+
+// Ring is the session's output.
+func (s *Session) Ring() *buffer.Ring { return s.ring }
+
+// Done is closed once the session has ended and all its output is in the ring.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Info returns the session's facts as of now.
+func (s *Session) Info() Info {
+	s.mu.Lock()
+	i := Info{Record: s.rec, Viewers: len(s.viewers)}
+	s.mu.Unlock()
+	i.Offset, i.Oldest = s.ring.Head(), s.ring.Oldest()
+	return i
+}
+
+// withMaster runs f, which must not block, on the master's descriptor.
+func (s *Session) withMaster(f func(fd int) error) error {
+	s.fdmu.RLock()
+	defer s.fdmu.RUnlock()
+	if s.master < 0 {
+		return ErrEnded
+	}
+	return f(s.master)
+}
+
+func (s *Session) writeMaster(p []byte) (n int, err error) {
+	err = s.withMaster(func(fd int) (e error) {
+		n, e = unix.Write(fd, p)
+		return e
+	})
+	return max(n, 0), err
+}
+
+// closeMaster gives the descriptors back. Only the reading thread calls it,
+// after it has left both.
+func (s *Session) closeMaster() {
+	s.fdmu.Lock()
+	unix.Close(s.master)
+	unix.Close(s.pidfd)
+	s.master, s.pidfd = -1, -1
+	s.fdmu.Unlock()
+	s.in.close()
+}
+
+func (s *Session) lastOutput() time.Time { return time.Unix(0, s.outputAt.Load()) }
+
+// kill sends sig to the leader by its pidfd: never to a stranger with its number.
+func (s *Session) kill(sig unix.Signal) {
+	s.fdmu.RLock()
+	defer s.fdmu.RUnlock()
+	if s.pidfd >= 0 {
+		_ = unix.PidfdSendSignal(s.pidfd, sig, nil, 0)
+	}
+}
+
+// reap takes the leader's status from the kernel. Called on the reading thread
+// when the pidfd became readable.
+func (s *Session) reap() {
+	st := waitStatus(s.pidfd)
+	s.mu.Lock()
+	s.status = st
+	s.mu.Unlock()
+}
+
+// ended is called on the reading thread when all output is in the ring and the
+// master is closed: it publishes the one end of the session.
+func (s *Session) ended() {
+	now := time.Now()
+	s.mu.Lock()
+	s.rec.State = Exited
+	if !s.status.known {
+		s.rec.State = Lost
+		s.rec.Error = "its end was not seen"
+	}
+	s.rec.ExitCode, s.rec.Signal = s.status.code, s.status.signal
+	s.rec.EndedAt = now
+	s.rec.FinalOffset = s.ring.Head()
+	s.mu.Unlock()
+	s.ring.Seal()
+	close(s.done)
+	s.m.running.Add(-1)
+	s.m.scribe.end(s)
+	s.notify()
+	s.m.changed(s)
+}
+
+// Signal sends sig to the terminal's foreground process group. INT, QUIT and
+// TSTP are given by the terminal itself, ahead of queued input.
+func (s *Session) Signal(sig unix.Signal) error {
+	err := s.withMaster(func(fd int) error {
+		switch sig {
+		case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP:
+			return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig))
+		}
+		// The master answers for the slave's foreground group.
+		pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		if err != nil || pgrp <= 0 {
+			pgrp = s.pid
+		}
+		return unix.Kill(-pgrp, sig)
+	})
+	if errors.Is(err, unix.ESRCH) {
+		return ErrEnded
+	}
+	return err
+}
+
+func (m *Manager) changed(s *Session) {
+	s.mu.Lock()
+	owner := s.rec.Owner
+	s.mu.Unlock()
+	m.hub.Publish(events.Change{Type: "session", ID: s.id, Owner: owner})
+}
+
+// logger names the session in every line.
+func (s *Session) logger() *zap.Logger { return s.m.log.With(zap.String("session", s.id)) }

@@ -1,0 +1,271 @@
+package ptymgr
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// DefaultPath is the PATH of sessions where the configuration names none.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// BaseEnv is the fixed environment that every session starts from: who the
+// daemon's user is, where programs are, and a terminal that xterm.js is. The
+// daemon's own environment, and with it its secrets, is not inherited.
+func BaseEnv() []string {
+	env := []string{"TERM=xterm-256color", "COLORTERM=truecolor", "PATH=" + DefaultPath}
+	lang := "C.UTF-8"
+	for _, k := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(k); v != "" {
+			if up := strings.ToUpper(v); strings.Contains(up, "UTF-8") || strings.Contains(up, "UTF8") {
+				lang = v
+			}
+			break
+		}
+	}
+	env = append(env, "LANG="+lang)
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil {
+		env = append(env, "HOME="+u.HomeDir, "USER="+u.Username, "LOGNAME="+u.Username)
+	}
+	if tz := os.Getenv("TZ"); tz != "" {
+		env = append(env, "TZ="+tz)
+	}
+	return env
+}
+
+// LoginShell is the shell of the daemon's user in /etc/passwd, else /bin/sh.
+func LoginShell() string {
+	b, err := os.ReadFile("/etc/passwd")
+	if err == nil {
+		uid := strconv.Itoa(os.Getuid())
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Split(strings.TrimSpace(line), ":"); len(f) == 7 && f[2] == uid && filepath.IsAbs(f[6]) {
+				if st, err := os.Stat(f[6]); err == nil && st.Mode()&0o111 != 0 {
+					return f[6]
+				}
+			}
+		}
+	}
+	return "/bin/sh"
+}
+
+// environ puts additions over base; a later K=V replaces an earlier one.
+func environ(base, add []string, id string) []string {
+	at := map[string]int{}
+	var env []string
+	for _, kv := range append(append(append([]string(nil), base...), add...), "PTYD_SESSION="+id) {
+		k, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[k]; ok {
+			env[i] = kv
+			continue
+		}
+		at[k] = len(env)
+		env = append(env, kv)
+	}
+	return env
+}
+
+func getenv(env []string, key string) string {
+	for _, kv := range env {
+		if k, v, _ := strings.Cut(kv, "="); k == key {
+			return v
+		}
+	}
+	return ""
+}
+
+// lookPath finds the program as execvp would in the session's environment and
+// directory, not the daemon's.
+func lookPath(name, cwd, path string) (string, error) {
+	check := func(p string) error {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(cwd, p)
+		}
+		st, err := os.Stat(p)
+		switch {
+		case err != nil:
+			return err
+		case st.IsDir():
+			return fmt.Errorf("%s is a directory", name)
+		case st.Mode()&0o111 == 0:
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	fail := func(err error) error {
+		hint := "give the full path, or check PATH"
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%s: not found", name)
+		case errors.Is(err, fs.ErrPermission):
+			err, hint = fmt.Errorf("%s: not executable", name), "check the file's mode and its directories'"
+		}
+		return &problem.Error{Code: problem.ExecFailed, Field: "argv", Detail: err.Error(), Hint: hint}
+	}
+	if strings.Contains(name, "/") {
+		if err := check(name); err != nil {
+			return "", fail(err)
+		}
+		return name, nil
+	}
+	err := fs.ErrNotExist
+	for _, dir := range filepath.SplitList(path) {
+		if dir == "" {
+			dir = "."
+		}
+		p := filepath.Join(dir, name)
+		e := check(p)
+		if e == nil {
+			return p, nil
+		}
+		if !errors.Is(e, fs.ErrNotExist) && !errors.Is(e, unix.ENOTDIR) {
+			err = e
+		}
+	}
+	return "", fail(err)
+}
+
+// openPTY opens a pair. The master is a raw descriptor, non-blocking and
+// close-on-exec: an os.File would set it back to blocking with Fd, and then
+// each terminal costs a thread.
+func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
+	f, slave, err := pty.Open()
+	if err != nil {
+		return -1, nil, fmt.Errorf("open pty: %w", err)
+	}
+	master, err = unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	f.Close()
+	if err == nil {
+		if err = unix.SetNonblock(master, true); err == nil {
+			err = unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+		}
+		if err != nil {
+			unix.Close(master)
+		}
+	}
+	if err != nil {
+		slave.Close()
+		return -1, nil, fmt.Errorf("set up pty: %w", err)
+	}
+	return master, slave, nil
+}
+
+// start makes the PTY, the ring and the process of r. Errors are for people.
+func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
+	env := environ(m.baseEnv(), r.Env, r.ID)
+	if shell {
+		env = environ(env, []string{"SHELL=" + r.Argv[0]}, r.ID)
+	}
+	path, err := lookPath(r.Argv[0], r.Cwd, getenv(env, "PATH"))
+	if err != nil {
+		return nil, err
+	}
+	argv := r.Argv
+	if shell { // a leading dash makes it a login shell
+		argv = append([]string{"-" + filepath.Base(r.Argv[0])}, r.Argv[1:]...)
+	}
+	ring, err := buffer.New(r.Epoch, limit)
+	if err != nil {
+		return nil, outOf(err)
+	}
+	master, slave, err := openPTY(r.Cols, r.Rows)
+	if err != nil {
+		ring.Close()
+		return nil, outOf(err)
+	}
+	s := &Session{m: m, id: r.ID, epoch: r.Epoch, limit: limit, ring: ring, master: master, pidfd: -1, rec: r,
+		viewers: map[*Viewer]struct{}{}, done: make(chan struct{})}
+	s.in.clients = map[ClientID]*inClient{}
+	s.outputAt.Store(time.Now().UnixNano())
+	s.pid, _, err = syscall.StartProcess(path, argv, &syscall.ProcAttr{
+		Dir:   r.Cwd,
+		Env:   env,
+		Files: []uintptr{slave.Fd(), slave.Fd(), slave.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0, PidFD: &s.pidfd},
+	})
+	slave.Close()
+	if err != nil {
+		unix.Close(master)
+		ring.Close()
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) {
+			return nil, outOf(err)
+		}
+		return nil, &problem.Error{Code: problem.ExecFailed, Field: "argv", Detail: fmt.Sprintf("%s: %v", path, err),
+			Hint: "the file may be no program of this machine, or its interpreter may be missing"}
+	}
+	s.rec.State, s.rec.PID, s.rec.StartedAt = Running, s.pid, time.Now()
+	return s, nil
+}
+
+// outOf names a shortage of the machine in words of the user's.
+func outOf(err error) error {
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return problem.New(problem.LimitReached, "the daemon has no descriptors left").WithHint("raise LimitNOFILE, or close sessions").Because(err)
+	case errors.Is(err, unix.ENOSPC):
+		return problem.New(problem.LimitReached, "no terminal or memory is left for another session").WithHint("see /proc/sys/kernel/pty/max and free memory").Because(err)
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM):
+		return problem.New(problem.LimitReached, "the machine has no processes or memory left").WithHint("raise TasksMax or ulimit -u, or close sessions").Because(err)
+	}
+	return err
+}
+
+// siginfoChild is the part of siginfo_t that waitid(2) fills for a child.
+type siginfoChild struct {
+	signo, errno, code, _ int32
+	pid                   int32
+	uid                   uint32
+	status                int32
+	_                     [100]byte
+}
+
+// The values of si_code for a child (sigaction(2)).
+const (
+	cldExited = 1
+	cldKilled = 2
+	cldDumped = 3
+)
+
+// waitStatus reaps the process behind pidfd, which has ended.
+func waitStatus(pidfd int) exitStatus {
+	var si siginfoChild
+	for {
+		err := unix.Waitid(unix.P_PIDFD, pidfd, (*unix.Siginfo)(unsafe.Pointer(&si)), unix.WEXITED|unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || si.pid == 0 {
+			return exitStatus{}
+		}
+		break
+	}
+	switch si.code {
+	case cldExited:
+		c := int(si.status)
+		return exitStatus{known: true, code: &c}
+	case cldKilled, cldDumped:
+		return exitStatus{known: true, signal: signalName(unix.Signal(si.status))}
+	}
+	return exitStatus{}
+}
+
+func signalName(sig unix.Signal) string {
+	if n := unix.SignalName(sig); n != "" {
+		return n
+	}
+	return fmt.Sprintf("SIG%d", int(sig))
+}

@@ -1,0 +1,162 @@
+package ptymgr
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// proc is one process as /proc tells of it, held by a pidfd so that its number
+// cannot be taken by a stranger between the look and the signal.
+type proc struct {
+	pid, ppid, session int
+	start              uint64 // clock ticks since boot
+}
+
+// readStat parses /proc/PID/stat; see proc_pid_stat(5). The command's name may
+// hold anything, so fields count from the last parenthesis.
+func readStat(pid int) (p proc, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return p, false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
+		return p, false
+	}
+	num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n }
+	p = proc{pid: pid, ppid: num(1), session: num(3)}
+	p.start, err = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, err == nil
+}
+
+// tree finds what lives of a session: the leader's session, its descendants
+// and theirs, and whatever carries the session's mark in its environment (a
+// program that left by setsid and a double fork). One that also clears its
+// environment escapes.
+func tree(leader int, mark string) []proc {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	names, _ := d.Readdirnames(-1)
+	d.Close()
+	all := map[int]proc{}
+	kids := map[int][]int{}
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			if p, ok := readStat(pid); ok {
+				all[pid] = p
+				kids[p.ppid] = append(kids[p.ppid], pid)
+			}
+		}
+	}
+	var found []proc
+	seen := map[int]bool{os.Getpid(): true, 1: true}
+	var add func(pid int)
+	add = func(pid int) {
+		if seen[pid] {
+			return
+		}
+		seen[pid] = true
+		if p, ok := all[pid]; ok {
+			found = append(found, p)
+		}
+		for _, k := range kids[pid] {
+			add(k)
+		}
+	}
+	needle := []byte("\x00PTYD_SESSION=" + mark + "\x00")
+	add(leader)
+	for pid, p := range all {
+		if p.session == leader {
+			add(pid)
+			continue
+		}
+		if env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && bytes.Contains(append([]byte{0}, env...), needle) {
+			add(pid)
+		}
+	}
+	return found
+}
+
+// signal sends sig to p, unless its number belongs to somebody else by now.
+func (p proc) signal(sig unix.Signal) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if now, ok := readStat(p.pid); ok && now.start == p.start {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+}
+
+// Close ends a session's whole process tree: TERM (with HUP, which interactive
+// shells heed, and CONT, for what is stopped), then after grace KILL. It
+// returns when the session has ended and nothing of it lives. A negative grace
+// is the configured one.
+func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (Info, error) {
+	s, ok := m.sessions.Load(id)
+	if !ok {
+		return m.Get(ctx, id) // ended before this daemon started, or unknown
+	}
+	if grace < 0 {
+		grace = m.cfg.Load().Grace
+	}
+	deadline := time.Now().Add(grace)
+	gentle := []unix.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGCONT}
+	told := map[proc]bool{}
+	step := 5 * time.Millisecond
+	for {
+		left := tree(s.pid, s.id)
+		ended := isClosed(s.done)
+		if ended && len(left) == 0 {
+			return s.Info(), nil
+		}
+		hard := !time.Now().Before(deadline) || ctx.Err() != nil
+		for _, p := range left {
+			if hard {
+				p.signal(unix.SIGKILL)
+			} else if !told[p] { // also those that were born meanwhile
+				told[p] = true
+				for _, sig := range gentle {
+					p.signal(sig)
+				}
+			}
+		}
+		if hard && !ended && len(left) == 0 {
+			s.kill(unix.SIGKILL) // /proc may be hidden from us: the pidfd is not
+		}
+		// The leader's end is an event; what outlives it is not our child, so
+		// it is looked for again, ever less often.
+		var done <-chan struct{}
+		if !ended {
+			done = s.done
+		}
+		wait := step
+		if !hard {
+			wait = min(wait, max(time.Until(deadline), 0))
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-done:
+		case <-t.C:
+		}
+		t.Stop()
+		step = min(step*2, 200*time.Millisecond)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
