@@ -23,7 +23,7 @@ func (s *Service) AddGroup(ctx context.Context, by Principal, name string) (Grou
 	if err := checkName(name, "g_"); err != nil {
 		return Group{}, err
 	}
-	g := Group{ID: ident.New("g_"), Name: name, Members: []string{}, CreatedAt: s.now()}
+	g := Group{ID: ident.New("g"), Name: name, Members: []string{}, CreatedAt: s.now()}
 	if err := s.store.InsertGroup(ctx, g); err != nil {
 		return Group{}, err
 	}

@@ -86,7 +86,7 @@ func (s *Service) newWeb(a Account) (Web, WebLogin) {
 	now := s.now()
 	login := WebLogin{Cookie: newSecret(""), Key: newSecret(""), Expires: now.Add(s.webTTL)}
 	return Web{
-		ID:         ident.New("w_"),
+		ID:         ident.New("w"),
 		UserID:     a.ID,
 		Role:       Admin, // whatever the user's role is
 		CookieHash: hashSecret(login.Cookie),
@@ -124,7 +124,7 @@ func (s *Service) CreateLink(ctx context.Context, by Principal, userName string)
 	}
 	now := s.now()
 	l := Link{
-		ID:        ident.New("l_"),
+		ID:        ident.New("l"),
 		UserID:    a.ID,
 		Role:      by.Role,
 		CreatedBy: by.UserID,
@@ -152,7 +152,7 @@ func (p Principal) tokenEnd() time.Time {
 // one only if by is an admin. To others, a user who is not there and one who is
 // look the same.
 func (s *Service) target(ctx context.Context, by Principal, name string) (Account, error) {
-	if name == "" || name == by.UserName {
+	if name == "" || strings.EqualFold(name, by.UserName) {
 		return s.store.AccountByID(ctx, by.UserID)
 	}
 	if by.Role != Admin {

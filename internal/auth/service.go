@@ -118,7 +118,7 @@ func (s *Service) EnsureOwner(ctx context.Context) error {
 	fallback := "uid" + strconv.Itoa(s.ownerUID)
 	for _, name := range []string{loginName(s.ownerUID, fallback), fallback} {
 		uid := s.ownerUID
-		u := User{ID: ident.New("u_"), Name: name, UID: &uid, Role: Admin, CreatedAt: s.now()}
+		u := User{ID: ident.New("u"), Name: name, UID: &uid, Role: Admin, CreatedAt: s.now()}
 		_, err := s.store.EnsureUser(ctx, u)
 		if problem.Is(err, problem.NotFound) {
 			continue // the name belongs to a user with another uid

@@ -15,6 +15,7 @@ import (
 // maxTokenName bounds a token's name in bytes.
 const maxTokenName = 64
 
+// tokenIDPrefix begins the ids of tokens, so no name may.
 const tokenIDPrefix = "t_"
 
 // CreateToken makes a bearer token and returns its secret, which is not kept.
@@ -56,7 +57,7 @@ func (s *Service) CreateToken(ctx context.Context, by Principal, t NewToken) (To
 		expires = end
 	}
 	token := Token{
-		ID:        ident.New(tokenIDPrefix),
+		ID:        ident.New("t"),
 		Name:      t.Name,
 		UserID:    a.ID,
 		UserName:  a.Name,

@@ -65,7 +65,7 @@ func (s *Service) AddUser(ctx context.Context, by Principal, n NewUser) (User, e
 			return User{}, err
 		}
 	}
-	u := User{ID: ident.New("u_"), Name: n.Name, UID: n.UID, Role: n.Role, HasPassword: hash != "", CreatedAt: s.now()}
+	u := User{ID: ident.New("u"), Name: n.Name, UID: n.UID, Role: n.Role, HasPassword: hash != "", CreatedAt: s.now()}
 	if err := s.store.InsertUser(ctx, u, hash); err != nil {
 		return User{}, err
 	}

@@ -14,22 +14,23 @@ const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 // bodyLen is the length of 128 bits in base 32.
 const bodyLen = 26
 
-// New returns prefix followed by 26 characters: 48 bits of Unix milliseconds,
-// then 80 random bits. Two ids of one millisecond sort in no particular order.
-// The prefix is taken as it is, "s_" by convention for a kind s.
-func New(prefix string) string {
-	return at(prefix, time.Now())
+// New returns kind, an underscore and 26 characters: 48 bits of Unix
+// milliseconds, then 80 random bits. Two ids of one millisecond sort in no
+// particular order.
+func New(kind string) string {
+	return at(kind, time.Now())
 }
 
-func at(prefix string, now time.Time) string {
+func at(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
 	// crypto/rand.Read never fails: the runtime ends the process instead.
 	_, _ = rand.Read(b[6:])
 
-	out := make([]byte, len(prefix)+bodyLen)
-	copy(out, prefix)
-	encode(out[len(prefix):], b)
+	out := make([]byte, len(kind)+1+bodyLen)
+	copy(out, kind)
+	out[len(kind)] = '_'
+	encode(out[len(kind)+1:], b)
 	return string(out)
 }
 

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// InsertLink implements auth.Store.
+func (s *Store) InsertLink(ctx context.Context, l auth.Link, hash []byte) error {
+	return s.write(ctx, "add a login link", func(tx *txn) error {
+		_, err := tx.exec(`INSERT INTO login_links (id, user_id, role, hash, created_by, created_at, expires_at, until)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			l.ID, l.UserID, l.Role, hash, l.CreatedBy, micros(l.CreatedAt), micros(l.ExpiresAt), microsOrNull(l.Until))
+		return err
+	})
+}
+
+// RedeemLink implements auth.Store. One statement decides who wins; the login
+// is written in the same transaction, so that a crash leaves the link unused or
+// the login made.
+func (s *Store) RedeemLink(ctx context.Context, hash []byte, now time.Time, w auth.Web) (auth.Credential, error) {
+	err := s.write(ctx, "redeem a login link", func(tx *txn) error {
+		var user, role string
+		var until sql.NullInt64
+		err := tx.row(`UPDATE login_links SET used_at = $2, web_login = $3
+			WHERE hash = $1 AND used_at IS NULL AND expires_at > $2
+				AND user_id IN (SELECT id FROM users WHERE disabled = 0)
+			RETURNING user_id, role, until`, hash, micros(now), w.ID).Scan(&user, &role, &until)
+		if err != nil {
+			return orNotFound(err, problem.New(problem.NotFound, "there is no such login link"))
+		}
+		expires := micros(w.ExpiresAt)
+		if until.Valid {
+			expires = min(expires, until.Int64)
+		}
+		_, err = tx.exec(`INSERT INTO web_logins (id, user_id, role, cookie_hash, key_hash, created_at, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			w.ID, user, role, w.CookieHash, w.KeyHash, micros(w.CreatedAt), expires)
+		return err
+	})
+	if err != nil {
+		return auth.Credential{}, err
+	}
+	return s.WebByID(ctx, w.ID)
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const versionTable = `CREATE TABLE schema_version (
+	version    ${int} NOT NULL PRIMARY KEY,
+	applied_at ${int} NOT NULL
+)${strict};`
+
+// migrate applies the migrations that the database lacks, all in one locked
+// transaction, and refuses a database that a newer ptyd has written.
+func (s *Store) migrate(ctx context.Context, files fs.FS) error {
+	steps, err := loadSteps(files)
+	if err != nil {
+		return err
+	}
+	have, err := s.opened(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case have == len(steps):
+		return nil
+	case have > len(steps):
+		return errNewer(have, len(steps))
+	}
+	from := 0
+	err = s.write(ctx, "migrate", func(tx *txn) error {
+		if err := s.d.serialize(tx, lockMigration); err != nil {
+			return err
+		}
+		// Again under the lock: another process may have been faster.
+		if from, err = schemaVersion(tx); err != nil {
+			return err
+		}
+		if from > len(steps) {
+			return errNewer(from, len(steps))
+		}
+		if from == 0 {
+			if _, err := tx.exec(s.d.words.Replace(versionTable)); err != nil {
+				return err
+			}
+		}
+		for v := from + 1; v <= len(steps); v++ {
+			if _, err := tx.exec(s.d.words.Replace(steps[v-1])); err != nil {
+				return fmt.Errorf("migration %d: %w", v, err)
+			}
+			if _, err := tx.exec(`INSERT INTO schema_version (version, applied_at) VALUES ($1, $2)`, v, micros(time.Now())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && from < len(steps) {
+		s.log.Info("database schema migrated", zap.Int("from", from), zap.Int("to", len(steps)))
+	}
+	return err
+}
+
+// opened makes the first contact and returns the schema's version, 0 for a new
+// database. Switching a new file to the write-ahead log needs it alone for a
+// moment and does not wait for other processes that do the same, so this tries
+// again.
+func (s *Store) opened(ctx context.Context) (int, error) {
+	for {
+		v, err := s.versionOutside(ctx)
+		if err == nil || s.d.kind(err) != errBusy {
+			return v, err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// versionOutside reads the version without a transaction: one statement on a
+// database that is as it should be.
+func (s *Store) versionOutside(ctx context.Context) (int, error) {
+	var v int
+	err := s.w.QueryRowContext(ctx, `SELECT max(version) FROM schema_version`).Scan(&v)
+	if err == nil || s.d.kind(err) != errOther {
+		return v, err
+	}
+	var tables int
+	if e := s.w.QueryRowContext(ctx, s.d.hasTable, "schema_version").Scan(&tables); e != nil {
+		return 0, e
+	}
+	if tables == 0 {
+		return 0, nil
+	}
+	return 0, err
+}
+
+func schemaVersion(tx *txn) (int, error) {
+	var tables int
+	if err := tx.row(tx.d.hasTable, "schema_version").Scan(&tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	var v int
+	err := tx.row(`SELECT max(version) FROM schema_version`).Scan(&v)
+	return v, err
+}
+
+func errNewer(have, know int) error {
+	return problem.New(problem.Unsupported, "the database has schema version %d, this ptyd knows %d: a newer ptyd has written it", have, know).
+		WithHint("run that version, or use another state directory")
+}
+
+// loadSteps reads the migrations, which are numbered from 1 without gaps.
+func loadSteps(files fs.FS) ([]string, error) {
+	names, err := fs.Glob(files, "migrations/*.sql") // sorted
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]string, 0, len(names))
+	for i, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
+			return nil, fmt.Errorf("migration %s: expected number %d", name, i+1)
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, string(text))
+	}
+	return steps, nil
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	sqlite "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// busyTimeout is how long a connection waits for another process's write. One
+// daemon has its file to itself, so this is for tools and tests.
+const busyTimeout = "10000" // ms
+
+// readConns is how many reads run at once: a page that loads asks for a few
+// lists, and more would only fight for the processor.
+const readConns = 4
+
+var sqliteDialect = dialect{
+	name: "sqlite",
+	words: strings.NewReplacer(
+		"${id}", "TEXT",
+		"${int}", "INTEGER",
+		"${blob}", "BLOB",
+		"${strict}", " STRICT",
+		"${serial}", "INTEGER PRIMARY KEY AUTOINCREMENT",
+	),
+	jsonObject: "json_group_object",
+	hasTable:   `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1`,
+	lock:       "", // BEGIN IMMEDIATE
+	kind:       sqliteKind,
+}
+
+// openSQLite opens both handles of the file at path, which it makes if needed.
+func openSQLite(path string) (w, r *sql.DB, err error) {
+	// SQLite gives a new file, its log and its index the umask's permissions
+	// unless the file is there already.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, nil, err
+	}
+	common := url.Values{
+		"_busy_timeout": {busyTimeout},
+		"_foreign_keys": {"1"},
+		"_defensive":    {"1"},
+		"_dqs":          {"0"}, // "x" is a column, never a string
+		"_error_rc":     {"1"},
+	}
+	write := url.Values{
+		"_txlock":       {"immediate"},
+		"_journal_mode": {"WAL"},
+		"_synchronous":  {"FULL"}, // what was answered survives a power cut
+	}
+	read := url.Values{"mode": {"ro"}}
+	for k, v := range common {
+		write[k], read[k] = v, v
+	}
+	name := (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String()
+	name = strings.ReplaceAll(name, "%2F", "/")
+	if w, err = sql.Open("sqlite", name+"?"+write.Encode()); err != nil {
+		return nil, nil, err
+	}
+	w.SetMaxOpenConns(1)
+	w.SetMaxIdleConns(1)
+	if r, err = sql.Open("sqlite", name+"?"+read.Encode()); err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	r.SetMaxOpenConns(readConns)
+	r.SetMaxIdleConns(readConns)
+	return w, r, nil
+}
+
+func sqliteKind(err error) errKind {
+	if errors.Is(err, syscall.ENOSPC) {
+		return errFull
+	}
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return errOther
+	}
+	switch e.Code() {
+	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return errUnique
+	case lib.SQLITE_FULL, lib.SQLITE_IOERR_SHMSIZE:
+		// The shared index is grown by ftruncate and touching: its failure is
+		// the disk's in practice.
+		return errFull
+	}
+	switch e.Code() & 0xff {
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		return errBusy
+	case lib.SQLITE_FULL:
+		return errFull
+	}
+	return errOther
+}
+
+func errNotSQLite(dsn string) error {
+	scheme, _, _ := strings.Cut(dsn, ":")
+	return fmt.Errorf("open store: %q databases are not supported, give a file's path", scheme)
+}

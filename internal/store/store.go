@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// Options configures a Store.
+type Options struct {
+	DSN string      // the path of the SQLite file
+	Log *zap.Logger // nil logs nothing
+}
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	d     *dialect
+	w     *sql.DB // one connection; its transactions begin immediate
+	r     *sql.DB // cannot write
+	log   *zap.Logger
+	batch *batcher
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Open opens the database at o.DSN, which it makes if needed, and brings its
+// schema up to date. Several processes may do so at once.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.DSN == "" {
+		return nil, errors.New("open store: no path given")
+	}
+	if strings.Contains(o.DSN, "://") {
+		return nil, errNotSQLite(o.DSN)
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	w, r, err := openSQLite(o.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{d: &sqliteDialect, w: w, r: r, log: o.Log}
+	if err := s.migrate(ctx, migrations); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", o.DSN, errors.Join(err, s.closeHandles()))
+	}
+	s.batch = newBatcher(s.flush)
+	return s, nil
+}
+
+// Close commits what is queued and closes the database. Calls that are under
+// way finish or fail; it may be called more than once.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.batch.close()
+		s.closeErr = s.closeHandles()
+	})
+	return s.closeErr
+}
+
+func (s *Store) closeHandles() error {
+	// The reader first: the last connection to go folds the log into the file,
+	// which only a writer can.
+	return errors.Join(s.r.Close(), s.w.Close())
+}
+
+// txn is one writing transaction.
+type txn struct {
+	ctx context.Context
+	tx  *sql.Tx
+	d   *dialect
+}
+
+func (t *txn) exec(query string, args ...any) (sql.Result, error) {
+	return t.tx.ExecContext(t.ctx, query, args...)
+}
+
+func (t *txn) row(query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(t.ctx, query, args...)
+}
+
+func (t *txn) rows(query string, args ...any) (*sql.Rows, error) {
+	return t.tx.QueryContext(t.ctx, query, args...)
+}
+
+// tries bounds how often a transaction that lost against another process is
+// begun anew.
+const tries = 5
+
+// write runs fn in one transaction. ctx bounds the wait for the connection
+// only: what has begun is finished, so that nobody is told "cancelled" about
+// something that happened. fn may run more than once.
+func (s *Store) write(ctx context.Context, what string, fn func(*txn) error) error {
+	conn, err := s.w.Conn(ctx)
+	if err != nil {
+		return s.fail(what, err)
+	}
+	defer func() { _ = conn.Close() }() // back into the pool; nothing to lose
+	ctx = context.WithoutCancel(ctx)
+	for try := 1; ; try++ {
+		err := s.once(ctx, conn, fn)
+		if err == nil {
+			return nil
+		}
+		if try == tries || s.d.kind(err) != errBusy {
+			return s.fail(what, err)
+		}
+		// Jitter, so that two losers do not meet again.
+		time.Sleep(time.Duration(try)*10*time.Millisecond + rand.N(20*time.Millisecond))
+	}
+}
+
+func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(*txn) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := fn(&txn{ctx: ctx, tx: tx, d: s.d}); err != nil {
+		return joinRollback(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// joinRollback adds a failed rollback to err. SQLite may have rolled back by
+// itself (a full disk does that), which is no failure.
+func joinRollback(err, rollback error) error {
+	if rollback == nil || errors.Is(rollback, sql.ErrTxDone) || strings.Contains(rollback.Error(), "no transaction is active") {
+		return err
+	}
+	return errors.Join(err, rollback)
+}
+
+// fail turns an error of the engine into what callers see.
+func (s *Store) fail(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*problem.Error](err); ok {
+		return err
+	}
+	err = fmt.Errorf("%s: %w", what, err)
+	switch s.d.kind(err) {
+	case errFull:
+		return problem.New(problem.DiskFull, "the disk that holds ptyd's state is full").
+			WithHint("free some space; running sessions go on").Because(err)
+	case errBusy:
+		return problem.New(problem.Unavailable, "the database is busy").Because(err)
+	}
+	if errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "sql: database is closed") {
+		return problem.New(problem.Unavailable, "the database is closed").Because(err)
+	}
+	return err
+}
+
+// query runs fn for each row of a read.
+func (s *Store) query(ctx context.Context, what, query string, args []any, fn func(scanner) error) error {
+	rows, err := s.r.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.fail(what, err)
+	}
+	return s.fail(what, each(rows, fn))
+}
+
+// each runs fn for each row and closes rows.
+func each(rows *sql.Rows, fn func(scanner) error) error {
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
