@@ -175,3 +175,43 @@ func selfPath(t testing.TB) string {
 	}
 	return p
 }
+
+// expectFile compares what a child recorded, and says where it differs first.
+func expectFile(t testing.TB, file string, want []byte) {
+	t.Helper()
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(got, want) {
+		return
+	}
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	t.Errorf("the session received %d bytes of input, %d were typed; they differ from byte %d on: got %x, want %x",
+		len(got), len(want), i, got[i:min(i+24, len(got))], want[i:min(i+24, len(want))])
+}
+
+func readFile(t testing.TB, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// fileHas reports whether a file holds text by now.
+func fileHas(file, text string) bool {
+	b, err := os.ReadFile(file)
+	return err == nil && bytes.Contains(b, []byte(text))
+}
+
+func writeFile(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

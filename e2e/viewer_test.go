@@ -327,3 +327,21 @@ func (v *viewer) pendingInput() int {
 	defer v.mu.Unlock()
 	return len(v.pending)
 }
+
+// lockedText collects output for a test that looks at it meanwhile.
+type lockedText struct {
+	mu sync.Mutex // guards b
+	b  []byte
+}
+
+func (l *lockedText) add(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, b...)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.b)
+}
