@@ -106,7 +106,7 @@ func TestSigkill(t *testing.T) {
 // rows say what is true, and nothing runs twice.
 func TestSigkillAtFailpoints(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"ptymgr.create.recorded", "ptymgr.create.spawned", "ptymgr.end.reaped"} {
+	for _, point := range []string{"ptymgr.create.inserted", "ptymgr.create.started", "ptymgr.end.reaped"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			mark := stateDir(t) + "/runs"
