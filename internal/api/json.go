@@ -1,0 +1,369 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/ptymgr"
+)
+
+// stamp is a time in JSON: RFC 3339, UTC, always with six digits, so that
+// texts sort as the times do.
+type stamp struct{ time.Time }
+
+const stampFormat = "2006-01-02T15:04:05.000000Z"
+
+// MarshalJSON implements json.Marshaler.
+func (t stamp) MarshalJSON() ([]byte, error) {
+	return []byte(t.UTC().Format(`"` + stampFormat + `"`)), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *stamp) UnmarshalJSON(data []byte) error {
+	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
+	t.Time = parsed
+	return err
+}
+
+// stampPtr is nil for a time that has not come.
+func stampPtr(t time.Time) *stamp {
+	if t.IsZero() {
+		return nil
+	}
+	return &stamp{t}
+}
+
+// nothing stands for "no body".
+type nothing struct{}
+
+// list is one page of a list.
+type list[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"next_cursor" doc:"Give it as cursor to get the next page; empty on the last one."`
+}
+
+func page[T any](items []T, next string) list[T] {
+	if items == nil {
+		items = []T{}
+	}
+	return list[T]{Items: items, NextCursor: next}
+}
+
+// Session is a session in JSON. Its environment is not shown: it may hold secrets.
+type Session struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	State     ptymgr.State      `json:"state" doc:"lost: its end was not seen, so its exit status is unknown."`
+	Owner     string            `json:"owner" doc:"Id of the user it belongs to."`
+	OwnerName string            `json:"owner_name"`
+	Argv      []string          `json:"argv"`
+	Cwd       string            `json:"cwd"`
+	Labels    map[string]string `json:"labels"`
+	Cols      uint16            `json:"cols"`
+	Rows      uint16            `json:"rows"`
+	PID       int               `json:"pid" doc:"0 while it starts, and where it could not be started."`
+	ExitCode  *int              `json:"exit_code" doc:"null while it runs, when a signal ended it, and when unknown."`
+	Signal    *string           `json:"signal" doc:"The signal that ended it."`
+	CreatedAt stamp             `json:"created_at"`
+	StartedAt *stamp            `json:"started_at"`
+	EndedAt   *stamp            `json:"ended_at"`
+	Epoch     string            `json:"epoch" doc:"16 hex digits; offsets count under it."`
+	Offset    uint64            `json:"offset" doc:"Bytes of output so far."`
+	Oldest    uint64            `json:"oldest_offset" doc:"The first byte of output that is still kept."`
+	Viewers   int               `json:"viewers"`
+	Error     string            `json:"error,omitempty" doc:"Why it is lost or could not start."`
+}
+
+func toSession(in ptymgr.Info, ownerName string) Session {
+	out := Session{
+		ID: in.ID, Name: in.Name, State: in.State, Owner: in.Owner, OwnerName: ownerName,
+		Argv: in.Argv, Cwd: in.Cwd, Labels: in.Labels, Cols: in.Cols, Rows: in.Rows, PID: in.PID,
+		ExitCode: in.ExitCode, CreatedAt: stamp{in.CreatedAt}, StartedAt: stampPtr(in.StartedAt), EndedAt: stampPtr(in.EndedAt),
+		Epoch: fmt.Sprintf("%016x", in.Epoch), Offset: in.Offset, Oldest: in.Oldest, Viewers: in.Viewers, Error: in.Error,
+	}
+	if out.Argv == nil {
+		out.Argv = []string{}
+	}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	if in.Signal != "" {
+		out.Signal = &in.Signal
+	}
+	return out
+}
+
+// CreateSession asks for a session.
+type CreateSession struct {
+	Argv        []string          `json:"argv" doc:"The program and its arguments. Without it, shell must be true." max:"1024"`
+	Shell       bool              `json:"shell" doc:"Run the user's shell as a login shell."`
+	Cwd         string            `json:"cwd" doc:"Absolute path; the default is the home of the daemon's user."`
+	Env         map[string]string `json:"env" doc:"Added to the fixed base environment."`
+	Cols        uint16            `json:"cols" doc:"Default 80."`
+	Rows        uint16            `json:"rows" doc:"Default 24."`
+	Name        string            `json:"name" doc:"Unique among the living sessions; one is made up when absent."`
+	Labels      map[string]string `json:"labels"`
+	OutputLimit int64             `json:"output_limit" doc:"Bytes of output to keep, at most the configured limit."`
+}
+
+// PatchSession changes a session; absent members stay.
+type PatchSession struct {
+	Name   *string            `json:"name"`
+	Labels *map[string]string `json:"labels" doc:"Replaces all labels."`
+}
+
+// Resize sets a session's size.
+type Resize struct {
+	Cols uint16 `json:"cols" req:"true"`
+	Rows uint16 `json:"rows" req:"true"`
+}
+
+// Signal asks to deliver a signal.
+type Signal struct {
+	Signal string `json:"signal" req:"true" doc:"Such as INT, SIGTERM or 9; goes to the foreground process group."`
+}
+
+// CloseSession asks to end a session.
+type CloseSession struct {
+	GraceMS *int64 `json:"grace_ms" doc:"Time between TERM and KILL; the default is configured." min:"0" max:"300000"`
+}
+
+// Input is what to type: exactly one member.
+type Input struct {
+	Text   *string  `json:"text" doc:"Typed as it is."`
+	Base64 *string  `json:"base64" doc:"Bytes that are no UTF-8 text."`
+	Keys   []string `json:"keys" doc:"Named keys such as Enter, C-c, Up, M-x, F5, or single characters."`
+}
+
+// WaitFor says what to wait for; the first that holds ends the waiting.
+type WaitFor struct {
+	Exit      bool   `json:"exit" doc:"The session has ended."`
+	Text      string `json:"text" doc:"The kept raw output matches this regular expression (RE2)."`
+	From      uint64 `json:"from" doc:"Offset where text is looked for from."`
+	IdleMS    *int64 `json:"idle_ms" doc:"No output for so long." min:"1" max:"86400000"`
+	TimeoutMS *int64 `json:"timeout_ms" doc:"Default and most: 50000. Ask again from next." min:"0" max:"50000"`
+}
+
+// WaitResult says what ended the waiting.
+type WaitResult struct {
+	Matched    *string    `json:"matched" doc:"The condition that held; null on a timeout and when impossible." enum:"exit,text,idle"`
+	Impossible bool       `json:"impossible" doc:"None of the conditions can hold any more."`
+	Next       uint64     `json:"next" doc:"Give it as from to go on waiting without looking at output twice."`
+	Session    Session    `json:"session"`
+	Match      *TextMatch `json:"match,omitempty"`
+}
+
+// TextMatch is where text was found.
+type TextMatch struct {
+	Start uint64 `json:"start"`
+	End   uint64 `json:"end"`
+	Text  string `json:"text"`
+}
+
+// UserRef is who a principal is.
+type UserRef struct {
+	ID     string    `json:"id"`
+	Name   string    `json:"name"`
+	Role   auth.Role `json:"role" doc:"What may be done with this credential; at most the user's role."`
+	Groups []string  `json:"groups"`
+}
+
+func toUserRef(p auth.Principal) UserRef {
+	g := p.Groups
+	if g == nil {
+		g = []string{}
+	}
+	return UserRef{ID: p.UserID, Name: p.UserName, Role: p.Role, Groups: g}
+}
+
+// Login is a name and a password, or the secret of a login link.
+type Login struct {
+	Name     string `json:"name"`
+	Password string `json:"password"`
+	Link     string `json:"link" doc:"The part of a login link after #login=."`
+}
+
+// LoggedIn is a fresh login; the other half of it is the cookie.
+type LoggedIn struct {
+	Key       string  `json:"key" doc:"To be sent as the header Ptyd-Key, and in HELLO. Keep it in the origin's own storage."`
+	User      UserRef `json:"user"`
+	ExpiresAt stamp   `json:"expires_at"`
+}
+
+// NewLink asks for a login link.
+type NewLink struct {
+	User string `json:"user" doc:"Name of the user it logs in; oneself when absent. Others: admins only."`
+}
+
+// Link is a login link.
+type Link struct {
+	URL       string `json:"url"`
+	ExpiresAt stamp  `json:"expires_at"`
+}
+
+// Ticket opens one connection.
+type Ticket struct {
+	Ticket    string `json:"ticket"`
+	ExpiresAt stamp  `json:"expires_at"`
+}
+
+// Me is the caller.
+type Me struct {
+	User        UserRef       `json:"user"`
+	Via         string        `json:"via" enum:"socket,token,cookie"`
+	Build       string        `json:"build"`
+	Version     string        `json:"version"`
+	Permissions []auth.Action `json:"permissions"`
+}
+
+// NewPassword sets one's own password.
+type NewPassword struct {
+	Password string `json:"password" req:"true" doc:"Empty: no login by password any more."`
+}
+
+// User is a user.
+type User struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	UID         *int      `json:"uid" doc:"The Unix user whose socket peers are this user."`
+	Role        auth.Role `json:"role"`
+	Disabled    bool      `json:"disabled"`
+	HasPassword bool      `json:"has_password"`
+	CreatedAt   stamp     `json:"created_at"`
+}
+
+func toUser(u auth.User) User {
+	return User{ID: u.ID, Name: u.Name, UID: u.UID, Role: u.Role, Disabled: u.Disabled, HasPassword: u.HasPassword, CreatedAt: stamp{u.CreatedAt}}
+}
+
+// NewUser is what a user is made of.
+type NewUser struct {
+	Name     string    `json:"name" req:"true"`
+	Role     auth.Role `json:"role" doc:"Default: operator."`
+	UID      *int      `json:"uid"`
+	Password string    `json:"password"`
+}
+
+// PatchUser changes a user; absent members stay.
+type PatchUser struct {
+	Disabled *bool      `json:"disabled"`
+	Role     *auth.Role `json:"role"`
+	Password *string    `json:"password" doc:"Empty: no login by password any more."`
+}
+
+// Group is a named set of users.
+type Group struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Members   []string `json:"members"`
+	CreatedAt stamp    `json:"created_at"`
+}
+
+func toGroup(g auth.Group) Group {
+	m := g.Members
+	if m == nil {
+		m = []string{}
+	}
+	return Group{ID: g.ID, Name: g.Name, Members: m, CreatedAt: stamp{g.CreatedAt}}
+}
+
+// NewGroup is what a group is made of.
+type NewGroup struct {
+	Name string `json:"name" req:"true"`
+}
+
+// Token is a token without its secret.
+type Token struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	UserID     string    `json:"user_id"`
+	UserName   string    `json:"user_name"`
+	Role       auth.Role `json:"role"`
+	CreatedAt  stamp     `json:"created_at"`
+	ExpiresAt  stamp     `json:"expires_at"`
+	RevokedAt  *stamp    `json:"revoked_at"`
+	LastUsedAt *stamp    `json:"last_used_at"`
+}
+
+func toToken(t auth.Token) Token {
+	opt := func(t *time.Time) *stamp {
+		if t == nil {
+			return nil
+		}
+		return &stamp{*t}
+	}
+	return Token{
+		ID: t.ID, Name: t.Name, UserID: t.UserID, UserName: t.UserName, Role: t.Role,
+		CreatedAt: stamp{t.CreatedAt}, ExpiresAt: stamp{t.ExpiresAt}, RevokedAt: opt(t.RevokedAt), LastUsedAt: opt(t.LastUsedAt),
+	}
+}
+
+// NewToken is what a token is made of.
+type NewToken struct {
+	Name string    `json:"name"`
+	User string    `json:"user" doc:"Name of the user it is for; oneself when absent. Others: admins only."`
+	Role auth.Role `json:"role" doc:"At most one's own; the default is as much as possible."`
+	TTL  int64     `json:"ttl_s" doc:"Seconds until it expires; the default is 90 days." min:"0"`
+}
+
+// CreatedToken is a new token with its secret, which is shown this once.
+type CreatedToken struct {
+	Token  Token  `json:"token"`
+	Secret string `json:"secret"`
+}
+
+// Status is the daemon.
+type Status struct {
+	Version   string         `json:"version"`
+	Build     string         `json:"build"`
+	PID       int            `json:"pid"`
+	Worker    Worker         `json:"worker"`
+	UptimeS   int64          `json:"uptime_s"`
+	StartedAt stamp          `json:"started_at"`
+	Listen    []string       `json:"listen"`
+	StateDir  string         `json:"state_dir"`
+	Sessions  map[string]int `json:"sessions" doc:"By state."`
+	Viewers   int            `json:"viewers"`
+	Limits    Limits         `json:"limits"`
+	Disk      Disk           `json:"disk"`
+	Notes     []string       `json:"notes" doc:"What an operator should know, for people."`
+}
+
+// Worker is the process that runs the sessions.
+type Worker struct {
+	PID int `json:"pid"`
+}
+
+// Limits are the limits in force.
+type Limits struct {
+	SessionsPerOwner int   `json:"sessions_per_owner"`
+	SessionsTotal    int   `json:"sessions_total"`
+	OutputLimit      int64 `json:"output_limit"`
+	RemoveAfterS     int64 `json:"remove_after_s" doc:"0: ended sessions stay until they are removed."`
+	GraceMS          int64 `json:"grace_ms"`
+}
+
+// Disk is the disk of the state directory.
+type Disk struct {
+	FreeBytes    uint64 `json:"free_bytes"`
+	MinFreeBytes uint64 `json:"min_free_bytes"`
+	OK           bool   `json:"ok" doc:"false: new sessions are refused."`
+}
+
+// AuditRow is one line of the audit log.
+type AuditRow struct {
+	ID        int64          `json:"id"`
+	At        stamp          `json:"at"`
+	Principal string         `json:"principal" doc:"Id of the user; empty when nobody known."`
+	User      string         `json:"user" doc:"Name of the user."`
+	Via       string         `json:"via" doc:"socket, token or cookie; empty when nobody known."`
+	Action    string         `json:"action"`
+	Target    string         `json:"target"`
+	Detail    map[string]any `json:"detail"`
+}
+
+// Health is the answer of the probes.
+type Health struct {
+	Status string `json:"status" enum:"ok"`
+}

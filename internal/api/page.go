@@ -1,0 +1,170 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// staticPage serves the built page, or a plain one that says how to build it.
+type staticPage struct {
+	files fs.FS // nil: not built
+
+	// mu guards etags.
+	mu    sync.Mutex
+	etags map[string]string // by file name; the files are embedded and do not change
+}
+
+func newStaticPage(files fs.FS) *staticPage {
+	return &staticPage{files: files, etags: map[string]string{}}
+}
+
+func init() {
+	// The system's table may be missing, or say otherwise.
+	for ext, t := range map[string]string{
+		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8",
+		".svg": "image/svg+xml", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json", ".map": "application/json",
+	} {
+		_ = mime.AddExtensionType(ext, t) // fails only for a name without a dot
+	}
+}
+
+// servePage answers what is no endpoint.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	switch {
+	case name == "v1" || strings.HasPrefix(name, "v1/"):
+		s.writeProblem(w, r, problem.New(problem.NotFound, "there is no %s", clip(r.URL.Path)).WithHint("/v1/openapi.json lists the endpoints"))
+		return
+	case !isSafe(r.Method):
+		w.Header().Set("Allow", "GET, HEAD")
+		s.writeProblem(w, r, problem.New(problem.MethodRefused, "%s does not take %s", clip(r.URL.Path), clip(r.Method)))
+		return
+	case name == "" || name == "index.html":
+		s.serveIndex(w, r)
+		return
+	}
+	if s.page.files == nil || !fs.ValidPath(name) {
+		s.writeProblem(w, r, problem.New(problem.NotFound, "there is no %s", clip(r.URL.Path)))
+		return
+	}
+	data, err := fs.ReadFile(s.page.files, name)
+	if err != nil || path.Base(name)[0] == '.' {
+		s.writeProblem(w, r, problem.New(problem.NotFound, "there is no %s", clip(r.URL.Path)))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType(name))
+	if strings.HasPrefix(name, "assets/") {
+		// The build puts a hash of the content into these names.
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		h.Set("Cache-Control", "no-cache")
+	}
+	etag := s.page.etag(name, data)
+	h.Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	s.write(w, r, data)
+}
+
+// serveIndex serves the page itself, never from a cache: it names the files of
+// one build.
+func (s *Server) serveIndex(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	if s.page.files == nil {
+		h.Set("Content-Security-Policy", plainPolicy)
+		s.write(w, r, []byte(plainPage))
+		return
+	}
+	data, err := fs.ReadFile(s.page.files, "index.html")
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = problem.New(problem.NotFound, "the page was built without index.html")
+		}
+		s.writeProblem(w, r, err)
+		return
+	}
+	h.Set("Content-Security-Policy", s.pagePolicy(r))
+	s.write(w, r, data)
+}
+
+func (s *Server) write(w http.ResponseWriter, r *http.Request, data []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	if _, err := w.Write(data); err != nil {
+		s.log.Debug("page not sent", zap.Error(err))
+	}
+}
+
+func (p *staticPage) etag(name string, data []byte) string {
+	p.mu.Lock()
+	tag, ok := p.etags[name]
+	p.mu.Unlock()
+	if ok {
+		return tag
+	}
+	sum := sha256.Sum256(data)
+	tag = `"` + hex.EncodeToString(sum[:12]) + `"`
+	p.mu.Lock()
+	p.etags[name] = tag
+	p.mu.Unlock()
+	return tag
+}
+
+func contentType(name string) string {
+	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
+		return t
+	}
+	return "application/octet-stream"
+}
+
+// plainPage stands in for the page in a binary that was built without Node.
+const plainStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:3em auto;padding:0 1em;color-scheme:light dark}code,pre{font:14px/1.5 ui-monospace,monospace}pre{padding:1em;border:1px solid;border-radius:6px;overflow:auto}`
+
+const plainPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>ptyd</title>
+<style>` + plainStyle + `</style>
+</head>
+<body>
+<h1>ptyd is running</h1>
+<p>This binary was built without its page. To get terminals in the browser, build
+both with Node installed, from the source directory:</p>
+<pre>make build
+bin/ptyd serve</pre>
+<p>The command line and the API work as they are:</p>
+<pre>ptyd run -- bash
+ptyd ls</pre>
+<p>The API is described by <a href="v1/openapi.json">v1/openapi.json</a>.</p>
+</body>
+</html>
+`
+
+// plainPolicy allows the plain page its one style, by hash.
+var plainPolicy = func() string {
+	sum := sha256.Sum256([]byte(plainStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
