@@ -5,56 +5,68 @@ import (
 	"sync"
 )
 
-// Locks is a set of mutual-exclusion locks named by strings. A lock exists as
-// long as somebody holds it or waits for it, so the set does not grow with the
-// keys that were ever used. The zero value is ready.
+// Locks is a set of locks by key. Its zero value is ready. It must not be
+// copied after the first use.
 type Locks struct {
-	mu    sync.Mutex // guards locks and the counts in it
-	locks map[string]*lock
+	// mu guards entries and their users.
+	mu      sync.Mutex
+	entries map[string]*entry
 }
 
-type lock struct {
-	users int           // holders and waiters
-	sem   chan struct{} // holds one element while the lock is held
+type entry struct {
+	held  chan struct{} // holds a token while the key is locked
+	users int           // who holds it or waits for it; at 0 the entry goes
 }
 
-// Lock waits for the lock named key, or for ctx. It returns the function that
-// gives the lock back; calling that more than once is harmless.
+// Lock locks key, or returns the cause of ctx's end if that comes first.
+// Waiters are served in the order they came. unlock must be called once; more
+// calls do nothing.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.locks == nil {
-		l.locks = map[string]*lock{}
+	// With both ready, select picks either: an ended context must never win a
+	// lock.
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	k := l.locks[key]
-	if k == nil {
-		k = &lock{sem: make(chan struct{}, 1)}
-		l.locks[key] = k
-	}
-	k.users++
-	l.mu.Unlock()
+	e := l.enter(key)
 	select {
-	case k.sem <- struct{}{}:
+	case e.held <- struct{}{}:
 		return sync.OnceFunc(func() {
-			<-k.sem
-			l.leave(key, k)
+			<-e.held
+			l.leave(key, e)
 		}), nil
 	case <-ctx.Done():
-		l.leave(key, k)
-		return nil, ctx.Err()
+		l.leave(key, e)
+		return nil, context.Cause(ctx)
 	}
 }
 
-func (l *Locks) leave(key string, k *lock) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k.users--; k.users == 0 {
-		delete(l.locks, key)
-	}
-}
-
-// Len is the number of keys that are held or waited for.
+// Len returns how many keys are locked or waited for.
 func (l *Locks) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.locks)
+	return len(l.entries)
+}
+
+func (l *Locks) enter(key string) *entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[key]
+	if e == nil {
+		if l.entries == nil {
+			l.entries = make(map[string]*entry)
+		}
+		e = &entry{held: make(chan struct{}, 1)}
+		l.entries[key] = e
+	}
+	e.users++
+	return e
+}
+
+func (l *Locks) leave(key string, e *entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.users--
+	if e.users == 0 {
+		delete(l.entries, key)
+	}
 }
