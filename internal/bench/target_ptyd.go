@@ -29,7 +29,8 @@ func (t *ptydTarget) start(ctx context.Context, dir string) (took time.Duration,
 		return 0, err
 	}
 	state := filepath.Join(dir, "state")
-	t.process, took, err = launch(ctx, dir, addr, "/healthz", t.binary, "serve", "--state-dir", state, "--listen", addr)
+	t.process, took, err = launch(ctx, dir, addr, "/healthz", t.binary, "serve", "--state-dir", state, "--listen", addr,
+		"--sessions-per-owner", "5000") // one owner has them all here
 	if err != nil {
 		return 0, err
 	}
