@@ -146,8 +146,9 @@ install: ## install binary, completions, manual pages and systemd units (PREFIX,
 	  for scope in system user; do \
 	    sed 's|/usr/local/bin/ptyd|$(PREFIX)/bin/ptyd|g' systemd/$$scope/ptyd.service > $$tmp/unit; \
 	    install -D -m 0644 $$tmp/unit $(DESTDIR)$(PREFIX)/lib/systemd/$$scope/ptyd.service; \
-	  done
-	@echo "Installed below $(DESTDIR)$(PREFIX). The service: systemctl enable --now ptyd (or, for yourself, systemctl --user enable --now ptyd)."
+	  done; \
+	  install -D -m 0644 systemd/sysusers.d/ptyd.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/ptyd.conf
+	@echo "Installed below $(DESTDIR)$(PREFIX). The service: systemd-sysusers && systemctl enable --now ptyd (for yourself alone: systemctl --user enable --now ptyd)."
 
 .PHONY: clean
 clean: ## remove what was built; the state of daemons stays

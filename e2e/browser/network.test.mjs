@@ -1,0 +1,125 @@
+// Bad networks: what was cut comes back by itself, complete and in order.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Daemon, Proxy, connected, eventually, expectText, launchBrowser, loggedIn, openSession, pane, quiet, shot, textOf, type } from "./harness.mjs";
+
+// What Chromium itself writes to the console about a connection that broke.
+const brokenConnection = /WebSocket connection to|net::ERR_|Failed to load resource/;
+
+/** Fails unless the terminal shows the numbers 1…n, each once, in order. */
+async function expectNumbers(page, id, n) {
+  const got = (await textOf(page, id)).split("\n").map((l) => l.trim()).filter((l) => /^n\d+$/.test(l));
+  const want = Array.from({ length: n }, (_, i) => `n${i + 1}`);
+  const at = got.findIndex((l, i) => l !== want[i]);
+  assert.ok(at < 0, `line ${at} is ${got[at]}, want ${want[at]}`);
+  assert.equal(got.length, n);
+}
+
+describe("bad networks", () => {
+  let browser, daemon, proxy;
+  before(async () => {
+    [browser, daemon] = await Promise.all([launchBrowser(), Daemon.start()]);
+    proxy = await Proxy.start(daemon.port);
+  });
+  after(async () => {
+    await browser?.close();
+    await proxy?.close();
+    await daemon?.close();
+  });
+
+  test("cuts during output: no line lost, none repeated", async () => {
+    const page = await loggedIn(browser, daemon, { base: proxy.url });
+    const lines = 900;
+    const s = await daemon.create({ argv: ["bash", "-c", `read go; for ((i=1;i<=${lines};i++)); do echo n$i; read -t 0.004 x; done; echo all-done; read x`], name: "numbers" });
+    await openSession(page, s.id);
+    await type(page, s.id, "go\n");
+    for (const at of [100, 200, 350, 500, 700]) {
+      await expectText(page, s.id, new RegExp(`^n${at}$`, "m"));
+      assert.ok(proxy.cut() > 0, "there was no connection to cut");
+    }
+    await expectText(page, s.id, /all-done/);
+    await connected(page);
+    await expectNumbers(page, s.id, lines);
+    quiet(page, brokenConnection);
+    await page.context().close();
+  });
+
+  test("typing while the line is cut: every key once", async () => {
+    const page = await loggedIn(browser, daemon, { base: proxy.url });
+    const s = await daemon.create({ argv: ["bash", "-c", "stty -echo; while read x; do echo \"<$x>\"; done"], name: "typing" });
+    await openSession(page, s.id);
+    await pane(page, s.id).first().click();
+    const words = Array.from({ length: 40 }, (_, i) => `word${i}`);
+    for (const [i, w] of words.entries()) {
+      await page.keyboard.type(w.slice(0, 3));
+      if (i % 5 === 2) proxy.cut();
+      await page.keyboard.type(w.slice(3) + "\n");
+    }
+    await expectText(page, s.id, /<word39>/);
+    const got = [...(await textOf(page, s.id)).matchAll(/<(.*?)>/g)].map((m) => m[1]);
+    assert.deepEqual(got, words);
+    quiet(page, brokenConnection);
+    await page.context().close();
+  });
+
+  test("a long cut: the page says so, and catches up", async () => {
+    const page = await loggedIn(browser, daemon, { base: proxy.url });
+    const s = await daemon.create({ argv: ["bash", "-c", "echo ready; read go; for ((i=1;i<=500;i++)); do echo n$i; done; echo all-done; read x"], name: "long" });
+    await openSession(page, s.id);
+    await expectText(page, s.id, /ready/);
+    proxy.down = true;
+    proxy.cut();
+    const state = page.getByTestId("connection-state");
+    await eventually("the page shows that it waits", async () => ["waiting", "connecting", "offline"].includes(await state.getAttribute("data-state")));
+    await page.getByTestId("connection-bar").waitFor();
+    await shot(page, "disconnected");
+    assert.match(await textOf(page, s.id), /ready/, "the terminal went empty");
+    const r = await daemon.call("POST", `/v1/sessions/${s.id}/input`, { text: "go\n" });
+    assert.equal(r.status, 204, r.text);
+    await eventually("the output is over", async () => /all-done/.test((await daemon.call("GET", `/v1/sessions/${s.id}/output?offset=0`)).text));
+    proxy.down = false;
+    await page.getByTestId("connection-retry").click();
+    await connected(page);
+    await expectText(page, s.id, /all-done/);
+    await expectNumbers(page, s.id, 500);
+    quiet(page, brokenConnection);
+    await page.context().close();
+  });
+
+  test("the browser goes offline and online", async () => {
+    const page = await loggedIn(browser, daemon, { base: proxy.url });
+    const s = await daemon.create({ argv: ["bash", "-c", "stty -echo; while read x; do echo \"<$x>\"; done"], name: "offline" });
+    await openSession(page, s.id);
+    await page.context().setOffline(true);
+    proxy.cut(); // Chromium keeps open sockets when it is told to be offline
+    await eventually("the page notices", async () => (await page.getByTestId("connection-state").getAttribute("data-state")) !== "connected");
+    await page.context().setOffline(false);
+    await connected(page);
+    await type(page, s.id, "back\n");
+    await expectText(page, s.id, /<back>/);
+    quiet(page, brokenConnection);
+    await page.context().close();
+  });
+
+  test("the daemon restarts: the page comes back by itself and tells what is lost", async () => {
+    const own = await Daemon.start();
+    try {
+      const page = await loggedIn(browser, own);
+      const s = await own.create({ argv: ["bash", "-c", "echo before-the-end; cat"], name: "victim" });
+      await openSession(page, s.id);
+      await expectText(page, s.id, /before-the-end/);
+      await own.stop("SIGKILL");
+      await eventually("the page notices", async () => (await page.getByTestId("connection-state").getAttribute("data-state")) !== "connected");
+      await own.launch();
+      await connected(page);
+      await eventually("the session is shown as lost", async () => (await page.locator(`[data-testid="session-row"][data-session-id="${s.id}"]`).getAttribute("data-state")) === "lost");
+      await shot(page, "lost");
+      await page.getByTestId("new-terminal").click();
+      await eventually("a new terminal works", async () => (await page.locator('[data-testid="terminal"][data-state="live"]:visible').count()) === 1);
+      quiet(page, brokenConnection);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
+});
