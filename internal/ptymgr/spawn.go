@@ -190,6 +190,8 @@ func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
 	s := &Session{m: m, id: r.ID, epoch: r.Epoch, limit: limit, ring: ring, master: master, pidfd: -1, rec: r,
 		viewers: map[*Viewer]struct{}{}, done: make(chan struct{})}
 	s.in.clients = map[ClientID]*inClient{}
+	s.records = []record{{seq: 1, cols: r.Cols, rows: r.Rows}}
+	s.recSeq.Store(1)
 	s.outputAt.Store(time.Now().UnixNano())
 	s.pid, _, err = syscall.StartProcess(path, argv, &syscall.ProcAttr{
 		Dir:   r.Cwd,

@@ -136,14 +136,20 @@ func (v *Viewer) Detach() {
 	s.notify()
 }
 
-// SetView tells the viewer's own size and whether anybody can see it.
+// SetView tells the viewer's own size and whether anybody can see it. A hidden
+// viewer may have no size (0×0): then the one before stays.
 func (v *Viewer) SetView(cols, rows uint16, visible bool) error {
-	if err := checkSize(cols, rows); err != nil {
-		return err
+	if cols != 0 || rows != 0 || visible {
+		if err := checkSize(cols, rows); err != nil {
+			return err
+		}
 	}
 	s := v.s
 	s.resize(func() (uint16, uint16) {
-		v.cols, v.rows, v.visible = cols, rows, visible
+		if cols != 0 {
+			v.cols, v.rows = cols, rows
+		}
+		v.visible = visible
 		switch {
 		case s.owner == v && !v.canOwn():
 			return s.passOnLocked(v)
@@ -277,16 +283,20 @@ func (v *Viewer) NextRecord(seq uint64) (SizeAt, bool) {
 	return SizeAt{Seq: r.seq, Offset: r.offset, Cols: r.cols, Rows: r.rows, Owner: r.ownerName, You: r.owner == v}, true
 }
 
-// Size returns the current size as v sees it.
-func (v *Viewer) Size() SizeAt {
+// SizeAt returns the size that was in force at offset off, as far as records
+// reach back.
+func (v *Viewer) SizeAt(off uint64) SizeAt {
 	s := v.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := SizeAt{Seq: s.recSeq.Load(), Cols: s.rec.Cols, Rows: s.rec.Rows, You: s.owner == v}
-	if s.owner != nil {
-		at.Owner = s.owner.name
+	r := s.records[0] // never empty: start makes the first
+	for _, next := range s.records[1:] {
+		if next.offset > off {
+			break
+		}
+		r = next
 	}
-	return at
+	return SizeAt{Seq: r.seq, Offset: r.offset, Cols: r.cols, Rows: r.rows, Owner: r.ownerName, You: r.owner == v}
 }
 
 // Removed reports whether the session was removed.
