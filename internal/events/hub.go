@@ -41,7 +41,7 @@ func (h *Hub) Publish(c Change) {
 // Subscribe returns a subscription that sees every change published from now
 // on. It must be closed.
 func (h *Hub) Subscribe() *Subscription {
-	s := &Subscription{hub: h, ready: make(chan struct{}), seen: make(map[Change]struct{})}
+	s := &Subscription{hub: h, ready: make(chan struct{}, 1), seen: make(map[Change]struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.subs[s] = struct{}{}
@@ -52,11 +52,13 @@ func (h *Hub) Subscribe() *Subscription {
 // methods are safe for concurrent use.
 type Subscription struct {
 	hub *Hub
+	// ready holds a token while pending is not empty and nobody has taken the
+	// token. It is filled and emptied under mu, without ever waiting.
+	ready chan struct{}
 
 	// mu guards all below.
 	mu      sync.Mutex
-	ready   chan struct{} // closed while pending is not empty
-	pending []Change      // in the order of their first publication
+	pending []Change // in the order of their first publication
 	seen    map[Change]struct{}
 	all     bool // overflowed: pending is the one TypeAll change
 	closed  bool
@@ -71,8 +73,9 @@ func (s *Subscription) add(c Change) {
 	if _, dup := s.seen[c]; dup {
 		return
 	}
-	if len(s.pending) == 0 {
-		close(s.ready)
+	select {
+	case s.ready <- struct{}{}:
+	default:
 	}
 	if c.Type == TypeAll || len(s.pending) == maxPending {
 		s.all = true
@@ -84,25 +87,25 @@ func (s *Subscription) add(c Change) {
 	s.seen[c] = struct{}{}
 }
 
-// C returns a channel that is readable as long as Take would return something.
-// Take replaces it, so call C anew for every wait and keep no copy.
-func (s *Subscription) C() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready
-}
+// C returns the subscription's channel, which stays the same. It is readable as
+// long as Take would return something; whoever receives from it calls Take.
+func (s *Subscription) C() <-chan struct{} { return s.ready }
 
 // Take returns the changes since the last Take, each once, oldest first, or nil.
 func (s *Subscription) Take() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) == 0 {
-		return nil
+	return s.takeLocked()
+}
+
+func (s *Subscription) takeLocked() []Change {
+	select {
+	case <-s.ready:
+	default:
 	}
 	taken := s.pending
 	s.pending, s.all = nil, false
 	clear(s.seen)
-	s.ready = make(chan struct{})
 	return taken
 }
 
@@ -115,10 +118,6 @@ func (s *Subscription) Close() {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.all = true, false
-	if len(s.pending) > 0 {
-		s.ready = make(chan struct{})
-	}
-	s.pending = nil
-	clear(s.seen)
+	s.closed = true
+	s.takeLocked()
 }
