@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -318,15 +317,4 @@ func (d *Daemon) mustCLI(args ...string) string {
 		d.t.Fatalf("ptyd %v: %v", args, r)
 	}
 	return r.Stdout
-}
-
-// readAll reads a body and closes it.
-func readAll(t testing.TB, body io.ReadCloser) []byte {
-	t.Helper()
-	b, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatalf("read a body: %v", err)
-	}
-	_ = body.Close()
-	return b
 }

@@ -93,12 +93,6 @@ func (p process) alive() bool {
 	return ok && q.Start == p.Start && q.State != 'Z' && q.State != 'X'
 }
 
-// exists reports whether this process is in the table, be it as a zombie.
-func (p process) exists() bool {
-	q, ok := readProcess(p.PID)
-	return ok && q.Start == p.Start
-}
-
 // orphans lists the living processes that came to this process as subreaper;
 // it reaps those that ended.
 func orphans() []process {

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // The units hold no misspelt key, which systemd only warns about, and every
@@ -49,3 +52,46 @@ func TestSystemdUnits(t *testing.T) {
 
 // selfEvident are the keys whose meaning is their name.
 var selfEvident = map[string]bool{"Description": true, "Documentation": true, "WantedBy": true, "ExecStart": true}
+
+// The service manager is told when the daemon answers, reloads and stops, and
+// programs in sessions cannot speak for it.
+func TestServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
+	sock := stateDir(t) + "/notify"
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: sock, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	var heard lockedText
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			heard.add(append(buf[:n:n], '\n'))
+		}
+	}()
+	says := func(what string) {
+		t.Helper()
+		if !holds(30*time.Second, func() bool { return strings.Contains(heard.String(), what) }) {
+			t.Fatalf("the manager never heard %q, only %q", what, heard.String())
+		}
+	}
+	d := start(t, daemonOptions{Env: []string{"NOTIFY_SOCKET=" + sock}})
+	says("READY=1")
+	s := d.run("bash", "-c", `echo "[$NOTIFY_SOCKET]"`)
+	d.waitState(s.ID, "exited")
+	if out := string(d.output(s.ID, 0)); out != "[]\r\n" {
+		t.Errorf("a session knows the manager's socket: %q", out)
+	}
+	d.Signal(syscall.SIGHUP)
+	says("RELOADING=1")
+	if !d.ready() {
+		t.Error("after a reload the daemon does not answer")
+	}
+	d.Stop()
+	says("STOPPING=1")
+}
