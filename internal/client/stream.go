@@ -54,7 +54,8 @@ type Event struct {
 	Offset   uint64 // in the output; for EventSnapshot where output goes on after it
 	Data     []byte
 	Last     bool
-	Attached wire.Attached
+	Resync   bool          // of EventSnapshot: it follows an EventResync
+	Attached wire.Attached // of EventSnapshot too
 	Size     wire.Size
 	Exit     wire.Exit
 	Lost     int
@@ -106,22 +107,23 @@ type Stream struct {
 
 	mu         sync.Mutex // guards what follows; never held over I/O
 	queue      []Event
-	queued     int            // bytes of Data in queue
-	ended      error          // why no more events come, nil while they may
-	position   Position       // after what is received or waits in queue
-	placed     bool           // position is known: no snapshot is open
-	generation int            // grows when offsets begin anew
-	acked      uint64         // what the consumer is done with, in this generation
-	input      []byte         // not acknowledged, the sent part first
-	inputBase  uint64         // the count of input bytes before input
-	inputSent  uint64         // the count of input bytes sent on this connection
-	inputAcked uint64         // the last acknowledgement; the window begins here
-	probe      bool           // ask for an acknowledgement that may have been lost
-	view       wire.View      // the viewer's window
-	viewSent   wire.View      // what this connection's daemon knows of it
-	exit       *wire.Exit     // how the session ended
-	lastLoss   time.Time      // since when there is no connection
-	resyncTo   *wire.Attached // the snapshot that is open
+	queued     int        // bytes of Data in queue
+	ended      error      // why no more events come, nil while they may
+	position   Position   // after what is received or waits in queue
+	placed     bool       // position is known: no snapshot is open
+	generation int        // grows when offsets begin anew
+	acked      uint64     // what the consumer is done with, in this generation
+	input      []byte     // not acknowledged, the sent part first
+	inputBase  uint64     // the count of input bytes before input
+	inputSent  uint64     // the count of input bytes sent on this connection
+	inputAcked uint64     // the last acknowledgement; the window begins here
+	probe      bool       // ask for an acknowledgement that may have been lost
+	view       wire.View  // the viewer's window
+	viewSent   wire.View  // what this connection's daemon knows of it
+	exit       *wire.Exit // how the session ended
+	lastLoss   time.Time  // since when there is no connection
+	snap       Event      // of a snapshot that is open: what its pieces have in common
+	open       bool       // a snapshot is open
 }
 
 // Attach attaches to a session. It returns once the daemon has accepted, or

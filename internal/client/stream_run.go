@@ -224,10 +224,12 @@ func (s *Stream) attached(ctx context.Context, t wire.Type, a wire.Attached) err
 	}
 	switch {
 	case a.Mode == wire.ModeSnapshot:
-		s.placed = false
-		s.resyncTo = &a
+		if t == wire.TypeAttached && s.placed && s.position.Epoch == a.Epoch && a.Offset > s.position.Offset {
+			a.Skipped = a.Offset - s.position.Offset // while there was no connection
+		}
 		s.generation++
-		s.acked = 0
+		s.acked, s.placed, s.open = 0, false, true
+		s.snap = Event{Kind: EventSnapshot, Offset: a.Offset, Attached: a, Resync: t == wire.TypeResync, generation: s.generation}
 	case !s.placed || s.position != (Position{Epoch: a.Epoch, Offset: a.Offset}):
 		s.mu.Unlock()
 		return &final{problem.New(problem.Internal, "the daemon went on at offset %d of %s, which nobody asked for", a.Offset, a.Epoch)}
@@ -245,21 +247,18 @@ func (s *Stream) attached(ctx context.Context, t wire.Type, a wire.Attached) err
 // snapshot queues a piece of a snapshot; the last one settles the position.
 func (s *Stream) snapshot(ctx context.Context, f wire.Frame) error {
 	s.mu.Lock()
-	a := s.resyncTo
-	last := f.Flags&wire.FlagEnd != 0
-	if a != nil && last {
-		s.position, s.placed = Position{Epoch: a.Epoch, Offset: a.Offset}, true
-		s.resyncTo = nil
+	e, open := s.snap, s.open
+	e.Last = f.Flags&wire.FlagEnd != 0
+	if open && e.Last {
+		s.position, s.placed = Position{Epoch: e.Attached.Epoch, Offset: e.Offset}, true
+		s.open = false
 	}
-	generation := s.generation
 	s.mu.Unlock()
-	if a == nil {
+	if !open {
 		return &final{problem.New(problem.Internal, "the daemon sent a snapshot that it had not announced")}
 	}
-	return s.push(ctx, Event{
-		Kind: EventSnapshot, Offset: a.Offset, Last: last, generation: generation,
-		Data: append([]byte(nil), f.Payload...),
-	})
+	e.Data = append([]byte(nil), f.Payload...)
+	return s.push(ctx, e)
 }
 
 // output queues output, which must go on exactly where the stream is.
