@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func newRoot() *cobra.Command {
 }
 
 func main() {
-	err := newRoot().Execute()
+	err := newRoot().ExecuteContext(context.Background())
 	if err == nil {
 		return
 	}

@@ -1,7 +1,109 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/ptyd/ptyd/internal/config"
+	"github.com/ptyd/ptyd/internal/daemon"
+	"github.com/ptyd/ptyd/web"
+)
 
 func newServe(g *globals) *cobra.Command {
-	return &cobra.Command{Use: "serve", Short: "Run the daemon", Args: cobra.NoArgs}
+	var (
+		file      string
+		printLink bool
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Long: `Run the daemon: it keeps terminals alive, serves the page and the API on a TCP
+address, and the command line by a socket in the state directory.
+
+It prints one line when it is ready. On a terminal that line is a link that logs
+your browser in, once. Logs go to standard error. SIGTERM ends it in order,
+SIGHUP makes it read its configuration again.
+
+Each setting is also a key of the configuration file and an environment
+variable: --sessions-total is sessions_total and PTYD_SESSIONS_TOTAL. Flags win
+over the environment, the environment over the file.`,
+		Example: `  ptyd serve
+  ptyd serve --listen 127.0.0.1:0 --state-dir /tmp/scratch
+  ptyd serve --listen 0.0.0.0:7373 --tls-cert /etc/ptyd/cert.pem --tls-key /etc/ptyd/key.pem
+  ptyd serve --base-path /terminals --public-url https://example.com/terminals
+  PTYD_LOG_LEVEL=debug ptyd serve --remove-after 1h`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&file, "config", os.Getenv("PTYD_CONFIG"), "TOML file with settings (PTYD_CONFIG; default "+config.DefaultFile()+", if it exists)")
+	flags.BoolVar(&printLink, "print-link", false, "print the login link even where standard output is no terminal")
+	given := addSettings(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("state-dir") {
+			given["state_dir"] = g.StateDir
+		}
+		load := func() (config.Config, error) {
+			return config.Load(config.Sources{File: file, Environ: os.Environ(), Flags: given})
+		}
+		signals := make(chan os.Signal, 4)
+		signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+		defer signal.Stop(signals)
+		// A log that nobody reads any more must not end the daemon. Not ignored
+		// but caught: sessions would inherit an ignored signal.
+		pipe := make(chan os.Signal, 1)
+		signal.Notify(pipe, syscall.SIGPIPE)
+		defer signal.Stop(pipe)
+
+		var page fs.FS
+		if files, built := web.FS(); built {
+			page = files
+		}
+		return daemon.Run(cmd.Context(), daemon.RunOptions{
+			Load: load, Build: config.ReadBuild(), Page: page, Stdout: os.Stdout, Stderr: os.Stderr,
+			PrintLink: printLink || term.IsTerminal(int(os.Stdout.Fd())), Signals: signals,
+		})
+	}
+	return cmd
 }
+
+// addSettings registers a flag for every key of the configuration but
+// state_dir, which is a global flag. The map fills with those that are given.
+func addSettings(flags *pflag.FlagSet) map[string]string {
+	given := map[string]string{}
+	for _, k := range config.Keys {
+		if k.Name == "state_dir" {
+			continue
+		}
+		def := config.Default()
+		v := k.Value(&def)
+		f := flags.VarPF(&setting{key: k, text: v.String(), kind: v.Type(), given: given}, k.Flag(), "", strings.ReplaceAll(k.Doc, "`", "")+" ("+k.Env()+")")
+		if v.Type() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+	return given
+}
+
+// setting is the flag of one key. It only notes what was given: whether that is
+// right is said by config.Load, together with all other mistakes.
+type setting struct {
+	key   config.Key
+	text  string
+	kind  string
+	given map[string]string
+}
+
+func (s *setting) Set(text string) error {
+	s.text = text
+	s.given[s.key.Name] = text
+	return nil
+}
+func (s *setting) String() string { return s.text }
+func (s *setting) Type() string   { return s.kind }

@@ -2,10 +2,14 @@ package api
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/problem"
+	"github.com/ptyd/ptyd/internal/wire"
 )
 
 func (s *Server) login(c *call, in Login) (LoggedIn, error) {
@@ -75,27 +79,34 @@ func (s *Server) LoginURL(r *http.Request, secret string) string {
 	return s.baseURL(r) + "/#login=" + secret
 }
 
-// baseURL is the daemon's address without a final slash.
+// baseURL is the daemon's address without a final slash, for whoever sent r.
 func (s *Server) baseURL(r *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
 	}
+	if r != nil {
+		if _, viaSocket := peer(r.Context()); !viaSocket {
+			return s.urlOf(r.Host) // on the allow-list
+		}
+	}
+	return s.LocalURL()
+}
+
+// LocalURL is the address of the TCP listener as somebody on this machine
+// reaches it, without a final slash.
+func (s *Server) LocalURL() string { return s.urlOf(localHost(s.Addr)) }
+
+func (s *Server) urlOf(host string) string {
 	scheme := "http"
 	if s.TLS {
 		scheme = "https"
-	}
-	host := localHost(s.Addr)
-	if r != nil {
-		if _, viaSocket := peer(r.Context()); !viaSocket {
-			host = r.Host // on the allow-list
-		}
 	}
 	return scheme + "://" + host + s.base
 }
 
 func (s *Server) createTicket(c *call, _ nothing) (Ticket, error) {
 	// The time first: the ticket ends no sooner than is said.
-	expires := time.Now().Add(auth.TicketTTL)
+	expires := failpoint.Now().Add(auth.TicketTTL)
 	return Ticket{Ticket: s.auth.Ticket(c.p), ExpiresAt: stamp{expires}}, nil
 }
 
@@ -150,6 +161,9 @@ func (s *Server) openSocket(c *call) error {
 		if !isUpgrade(c.r) {
 			return problem.Field("Upgrade", "this address speaks WebSocket only")
 		}
+		if !offers(c.r, wire.Subprotocol) {
+			return problem.Field("Sec-WebSocket-Protocol", "must offer %s", wire.Subprotocol)
+		}
 		_, bearer := c.r.Header["Authorization"]
 		if _, viaSocket := peer(c.r.Context()); bearer || viaSocket {
 			if err := s.checkOrigin(c.r, false); err != nil {
@@ -179,4 +193,14 @@ func (s *Server) openSocket(c *call) error {
 		s.auditRefusal(c, err)
 	}
 	return err
+}
+
+// offers reports whether an upgrade offers the subprotocol.
+func offers(r *http.Request, protocol string) bool {
+	for _, v := range r.Header.Values("Sec-WebSocket-Protocol") {
+		if slices.ContainsFunc(strings.Split(v, ","), func(p string) bool { return strings.TrimSpace(p) == protocol }) {
+			return true
+		}
+	}
+	return false
 }

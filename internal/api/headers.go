@@ -30,13 +30,12 @@ func (s *Server) pagePolicy(r *http.Request) string {
 		"default-src 'none'",
 		"script-src 'self'",
 		"style-src 'self'",
-		"img-src 'self' data: blob:",
+		"img-src 'self'",
 		"font-src 'self'",
 		"connect-src " + strings.Join(connect, " "),
 		"manifest-src 'self'",
-		"worker-src 'self'",
-		"base-uri 'self'",
-		"form-action 'self'",
+		"base-uri 'none'",
+		"form-action 'none'",
 		"frame-ancestors 'none'",
 	}, "; ")
 }

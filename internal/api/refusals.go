@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/problem"
 	"github.com/ptyd/ptyd/internal/store"
 )
@@ -90,7 +91,7 @@ func (s *Server) append(ctx context.Context, p auth.Principal, action, target st
 	data, err := json.Marshal(detail)
 	if err == nil {
 		err = s.Audit.AppendAudit(context.WithoutCancel(ctx), store.AuditEntry{
-			At: time.Now(), Principal: p.UserID, Via: p.Via, Action: action, Target: target, Detail: data,
+			At: failpoint.Now(), Principal: p.UserID, Via: p.Via, Action: action, Target: target, Detail: data,
 		})
 	}
 	if err != nil {

@@ -37,9 +37,12 @@ func (s *Server) status(c *call, _ nothing) (Status, error) {
 		Listen: []string{},
 	}
 	if s.Addr != "" {
-		out.Listen = append(out.Listen, s.baseURL(nil)+"/")
+		out.Listen = append(out.Listen, s.LocalURL()+"/")
 	}
 	out.Listen = append(out.Listen, "unix:"+s.Socket)
+	if s.PublicURL != "" {
+		out.Listen = append(out.Listen, s.PublicURL+"/")
+	}
 	if out.Notes == nil {
 		out.Notes = []string{}
 	}

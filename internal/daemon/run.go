@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ptyd/ptyd/internal/config"
+)
+
+// RunOptions is what Run needs.
+type RunOptions struct {
+	// Load reads the configuration, at the start and on every SIGHUP.
+	Load      func() (config.Config, error)
+	Build     config.Build
+	Page      fs.FS
+	Stdout    io.Writer
+	Stderr    *os.File // for the log
+	PrintLink bool     // print a login link, not only the address
+	// Signals brings SIGHUP to reload, SIGTERM and SIGINT to end.
+	Signals <-chan os.Signal
+}
+
+// Run runs a daemon until a signal ends it.
+func Run(ctx context.Context, o RunOptions) error {
+	began := time.Now()
+	cfg, err := o.Load()
+	if err != nil {
+		return err
+	}
+	log, level, err := newLog(o.Stderr, cfg.LogLevel, cfg.LogFormat)
+	if err != nil {
+		return err
+	}
+	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level})
+	if err != nil {
+		return err
+	}
+	log.Info("ptyd is ready", zap.String("version", o.Build.Version), zap.Int("pid", os.Getpid()), zap.String("address", d.URL()),
+		zap.String("socket", d.socket()), zap.Duration("after", time.Since(began)))
+	d.tell("READY=1")
+	d.announce(ctx, o)
+	err = d.loop(o)
+	d.tell("STOPPING=1")
+	err = errors.Join(err, d.stopOnSignals(o.Signals))
+	if err == nil {
+		log.Info("ptyd has ended in order")
+	}
+	_ = log.Sync() // a terminal or a pipe cannot be synced
+	return err
+}
+
+// announce prints the one line on standard output.
+func (d *Daemon) announce(ctx context.Context, o RunOptions) {
+	line := "ptyd: listening on " + d.URL()
+	if o.PrintLink {
+		link, err := d.LoginURL(ctx)
+		if err != nil {
+			// A daemon without a link is of use to all who can log in otherwise.
+			d.log.Error("no login link", zap.Error(err))
+		} else {
+			line = "ptyd: open " + link
+		}
+	}
+	if _, err := fmt.Fprintln(o.Stdout, line); err != nil {
+		// Nobody reads it; the log has the address.
+		d.log.Debug("address not printed", zap.Error(err))
+	}
+}
+
+// loop waits for the signal that ends the daemon, or for its failure.
+func (d *Daemon) loop(o RunOptions) error {
+	for {
+		select {
+		case err := <-d.failed:
+			return err
+		case sig := <-o.Signals:
+			if sig != syscall.SIGHUP {
+				d.log.Info("ending", zap.Stringer("signal", sig))
+				return nil
+			}
+			d.tell(reloading())
+			cfg, err := o.Load()
+			if err == nil {
+				err = d.Reload(&cfg)
+			}
+			if err != nil {
+				d.log.Error("the configuration stays as it was", zap.Error(err))
+			}
+			d.tell("READY=1")
+		}
+	}
+}
+
+// stopOnSignals stops the daemon; a second signal hurries it.
+func (d *Daemon) stopOnSignals(signals <-chan os.Signal) error {
+	ctx, hurry := context.WithTimeout(context.Background(), d.stopTime())
+	defer hurry()
+	done := make(chan error, 1)
+	go func() { done <- d.Stop(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				continue
+			}
+			d.log.Warn("ending at once", zap.Stringer("signal", sig))
+			hurry()
+		}
+	}
+}
+
+func (d *Daemon) tell(state string) {
+	if err := notify(state); err != nil {
+		d.log.Warn("service manager not told", zap.Error(err))
+	}
+}
