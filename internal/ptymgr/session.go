@@ -140,9 +140,9 @@ func (s *Session) ended() {
 	s.rec.FinalOffset = s.ring.Head()
 	s.mu.Unlock()
 	s.ring.Seal()
-	close(s.done)
 	s.m.running.Add(-1)
-	s.m.scribe.end(s)
+	s.m.scribe.end(s) // before done: whoever saw the end can wait for its row
+	close(s.done)
 	s.notify()
 	s.m.changed(s)
 }
