@@ -121,16 +121,16 @@ func insertLabels(tx *txn, id string, labels map[string]string) error {
 // ended, but its pid and start are facts and are kept; the answer then is
 // problem.SessionEnded.
 func (s *Store) MarkRunning(ctx context.Context, id string, pid int, started time.Time) error {
-	return s.write(ctx, "mark a session running", func(tx *txn) error {
-		var state ptymgr.State
-		err := tx.row(`UPDATE sessions SET pid = $2, started_at = coalesce(started_at, $3),
+	var state ptymgr.State
+	err := s.write(ctx, "mark a session running", func(tx *txn) error {
+		return orNotFound(tx.row(`UPDATE sessions SET pid = $2, started_at = coalesce(started_at, $3),
 			state = CASE state WHEN 'starting' THEN 'running' ELSE state END
-			WHERE id = $1 RETURNING state`, id, pid, micros(started)).Scan(&state)
-		if err != nil {
-			return orNotFound(err, noSession(id))
-		}
-		return nil
+			WHERE id = $1 RETURNING state`, id, pid, microsOrNull(started)).Scan(&state), noSession(id))
 	})
+	if err == nil && state.Ended() {
+		err = problem.New(problem.SessionEnded, "the session %s has ended", id)
+	}
+	return err
 }
 
 // MarkEnded implements ptymgr.Store. The predicate on the state makes the end
@@ -192,10 +192,16 @@ func (s *Store) updateSession(ctx context.Context, what, id string, update func(
 	})
 }
 
-// DeleteSession implements ptymgr.Store.
+// DeleteSession implements ptymgr.Store. The session's idempotency key stays
+// behind, unless the session never started: then nothing was made, its maker
+// was told so, and the same request may be tried again.
 func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	return s.write(ctx, "remove a session", func(tx *txn) error {
-		gone, err := tx.changed(`DELETE FROM sessions WHERE id = $1 AND NOT `+living+` RETURNING id`, id)
+		if _, err := tx.exec(`DELETE FROM idempotency WHERE session_id = $1
+			AND EXISTS (SELECT 1 FROM sessions WHERE id = $1 AND state = 'exited' AND started_at IS NULL)`, id); err != nil {
+			return err
+		}
+		gone, err := tx.changed(`DELETE FROM sessions WHERE id = $1 AND NOT (`+living+`) RETURNING id`, id)
 		if err != nil || gone {
 			return err
 		}

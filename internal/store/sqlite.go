@@ -3,19 +3,15 @@ package store
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
 	sqlite "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 )
-
-// busyTimeout is how long a connection waits for another process's write. One
-// daemon has its file to itself, so this is for tools and tests.
-const busyTimeout = "10000" // ms
 
 // readConns is how many reads run at once: a page that loads asks for a few
 // lists, and more would only fight for the processor.
@@ -37,7 +33,7 @@ var sqliteDialect = dialect{
 }
 
 // openSQLite opens both handles of the file at path, which it makes if needed.
-func openSQLite(path string) (w, r *sql.DB, err error) {
+func openSQLite(path string, o settings) (w, r *sql.DB, err error) {
 	// SQLite gives a new file, its log and its index the umask's permissions
 	// unless the file is there already.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -48,7 +44,7 @@ func openSQLite(path string) (w, r *sql.DB, err error) {
 		return nil, nil, err
 	}
 	common := url.Values{
-		"_busy_timeout": {busyTimeout},
+		"_busy_timeout": {strconv.FormatInt(o.BusyTimeout.Milliseconds(), 10)},
 		"_foreign_keys": {"1"},
 		"_defensive":    {"1"},
 		"_dqs":          {"0"}, // "x" is a column, never a string
@@ -101,9 +97,4 @@ func sqliteKind(err error) errKind {
 		return errFull
 	}
 	return errOther
-}
-
-func errNotSQLite(dsn string) error {
-	scheme, _, _ := strings.Cut(dsn, ":")
-	return fmt.Errorf("open store: %q databases are not supported, give a file's path", scheme)
 }

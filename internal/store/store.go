@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +20,22 @@ import (
 type Options struct {
 	DSN string      // the path of the SQLite file
 	Log *zap.Logger // nil logs nothing
+	// BusyTimeout is how long a connection waits for another process's write;
+	// 0 is DefaultBusyTimeout.
+	BusyTimeout time.Duration
+}
+
+// DefaultBusyTimeout is for tools and tests: a daemon has its file to itself.
+const DefaultBusyTimeout = 10 * time.Second
+
+// settings are the options that make two opened stores of one file differ.
+type settings struct{ BusyTimeout time.Duration }
+
+func (o Options) settings() settings {
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = DefaultBusyTimeout
+	}
+	return settings{BusyTimeout: o.BusyTimeout}
 }
 
 // Store is an open database. It is safe for concurrent use.
@@ -30,22 +47,19 @@ type Store struct {
 	batch *batcher
 
 	closeOnce sync.Once
-	closeErr  error
+	closeErr  atomic.Pointer[error] // of closing, once that has happened
 }
 
 // Open opens the database at o.DSN, which it makes if needed, and brings its
 // schema up to date. Several processes may do so at once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.DSN == "" {
-		return nil, errors.New("open store: no path given")
-	}
-	if strings.Contains(o.DSN, "://") {
-		return nil, errNotSQLite(o.DSN)
+	if err := checkDSN(o.DSN); err != nil {
+		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	w, r, err := openSQLite(o.DSN)
+	w, r, err := openSQLite(o.DSN, o.settings())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -57,14 +71,33 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
+func checkDSN(dsn string) error {
+	if dsn == "" {
+		return errors.New("open store: no path given")
+	}
+	if scheme, _, ok := strings.Cut(dsn, "://"); ok {
+		return fmt.Errorf("open store: %q databases are not supported, give a file's path", scheme)
+	}
+	return nil
+}
+
 // Close commits what is queued and closes the database. Calls that are under
 // way finish or fail; it may be called more than once.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.batch.close()
-		s.closeErr = s.closeHandles()
+		err := s.closeHandles()
+		s.closeErr.Store(&err)
 	})
-	return s.closeErr
+	return s.closeResult()
+}
+
+// closeResult is the error of closing, nil while the store is open.
+func (s *Store) closeResult() error {
+	if err := s.closeErr.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (s *Store) closeHandles() error {
