@@ -2,16 +2,15 @@
  * xterm.js writes its colours into <style> elements and its DOM renderer sets
  * style attributes; a policy of style-src 'self' refuses both. The same text
  * in a constructed sheet, or through the CSSOM, is a script's own doing, which
- * the policy allows. So <style> elements made by script keep their text in an
- * adopted sheet, and style attributes of spans go through element.style.
- * Imported first by main.ts.
+ * the policy allows. So what script makes as a <style> is an inert element
+ * that keeps its text in an adopted sheet (even an empty <style> is refused,
+ * aloud), and style attributes of spans go through element.style. Imported
+ * first by main.ts.
  */
 function installStyleShim(): void {
   const create = document.createElement.bind(document) as typeof document.createElement;
   document.createElement = ((tag: string, options?: ElementCreationOptions) => {
-    const el = create(tag, options);
-    if (tag.toLowerCase() === "style") adopt(el as HTMLStyleElement);
-    return el;
+    return tag.toLowerCase() === "style" ? adopting(create("template")) : create(tag, options);
   }) as typeof document.createElement;
 
   const setAttribute = Element.prototype.setAttribute;
@@ -21,7 +20,7 @@ function installStyleShim(): void {
   };
 }
 
-function adopt(el: HTMLStyleElement): void {
+function adopting(el: HTMLElement): HTMLElement {
   const sheet = new CSSStyleSheet();
   let text = "";
   let adopted = false;
@@ -41,6 +40,7 @@ function adopt(el: HTMLStyleElement): void {
     if (at >= 0) document.adoptedStyleSheets.splice(at, 1);
     adopted = false;
   };
+  return el;
 }
 
 installStyleShim();

@@ -76,7 +76,10 @@ export class Desk {
     const keys = new Set(layout.tabs.map((t) => t.key));
     for (const k of this.pages.keys()) if (!keys.has(k)) this.pages.delete(k);
     arrange(this.el, [this.landing, ...pages]);
-    if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) {
+    // What had the focus gets it back, but never a pane that lost it to another.
+    const pane = focused?.closest<HTMLElement>(".pane")?.dataset.sessionId;
+    const stays = pane === undefined || pane === this.app.activeId;
+    if (stays && focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) {
       focused.focus({ preventScroll: true });
     }
   }

@@ -64,8 +64,7 @@ export class Pane {
       "section",
       { class: "pane", testid: "terminal", data: { sessionId: id } },
       this.head,
-      h("div", { class: "pane-body" }, view.host, this.notices, this.link, this.boxed, this.gone),
-      this.endBar,
+      h("div", { class: "pane-body" }, view.host, this.notices, this.link),
     );
     this.el.addEventListener("pointerdown", (e) => {
       // A click beside a letterboxed terminal still means this pane.
@@ -92,11 +91,12 @@ export class Pane {
     setData(this.el, "letterbox", view.letterboxed ? "true" : null);
     setData(this.el, "you", view.size.you ? "true" : null);
 
-    this.boxed.hidden = !view.letterboxed;
+    const body = this.el.querySelector<HTMLElement>(".pane-body")!;
+    attach(body, this.boxed, view.letterboxed);
     setText(this.boxedText, `${view.term.cols}×${view.term.rows}, the size of ${view.size.owner ? "another viewer" : "the session"}`);
     this.boxed.querySelector("button")!.hidden = view.readOnly;
 
-    this.endBar.hidden = !exit;
+    attach(this.el, this.endBar, exit !== null);
     if (exit) {
       setText(this.endText, endText({ state: exit.state, exit_code: exit.code, signal: exit.signal }) || "ended");
       setData(this.endBar, "failed", exit.code === 0 ? null : "true");
@@ -104,7 +104,7 @@ export class Pane {
       this.remove.hidden = !app.may("session.delete");
     }
 
-    this.gone.hidden = info.state !== "gone";
+    attach(body, this.gone, info.state === "gone");
     setText(this.goneText, info.reason);
 
     this.link.hidden = info.link === null;
@@ -146,4 +146,9 @@ export class Pane {
     if (this.view.readOnly && !this.view.exited) setData(this.el, "readonly", "true");
     else setData(this.el, "readonly", null);
   }
+}
+
+function attach(parent: HTMLElement, el: HTMLElement, wanted: boolean): void {
+  if (wanted && el.parentElement !== parent) parent.append(el);
+  else if (!wanted) el.remove();
 }
