@@ -13,7 +13,9 @@ func newVersion(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary",
-		Args:  cobra.NoArgs,
+		Example: `  ptyd version
+  ptyd version --json | jq -r .version`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := config.ReadBuild()
 			if g.JSON {

@@ -170,3 +170,9 @@ func (c *Client) LoginLink(ctx context.Context, user string) (l Link, err error)
 	_, err = c.call(ctx, request{method: http.MethodPost, path: []string{"login-links"}, body: body}, &l)
 	return l, err
 }
+
+// SetOwnPassword sets the caller's password; "" removes it.
+func (c *Client) SetOwnPassword(ctx context.Context, password string) error {
+	_, err := c.call(ctx, request{method: http.MethodPut, path: []string{"me", "password"}, body: map[string]string{"password": password}}, nil)
+	return err
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ptyd/ptyd/internal/problem"
+	"github.com/ptyd/ptyd/internal/wire"
 )
 
 // Session is a session as the daemon shows it.
@@ -292,6 +293,9 @@ func (s Session) String() string {
 func (s Session) ExitStatus() (status int, ok bool) {
 	return exitStatus(s.ExitCode, s.Signal)
 }
+
+// ExitStatus is the same for the end that a Stream tells.
+func ExitStatus(e wire.Exit) (status int, ok bool) { return exitStatus(e.Code, e.Signal) }
 
 func exitStatus(code *int, signal *string) (int, bool) {
 	switch {

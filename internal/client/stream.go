@@ -107,23 +107,24 @@ type Stream struct {
 
 	mu         sync.Mutex // guards what follows; never held over I/O
 	queue      []Event
-	queued     int        // bytes of Data in queue
-	ended      error      // why no more events come, nil while they may
-	position   Position   // after what is received or waits in queue
-	placed     bool       // position is known: no snapshot is open
-	generation int        // grows when offsets begin anew
-	acked      uint64     // what the consumer is done with, in this generation
-	input      []byte     // not acknowledged, the sent part first
-	inputBase  uint64     // the count of input bytes before input
-	inputSent  uint64     // the count of input bytes sent on this connection
-	inputAcked uint64     // the last acknowledgement; the window begins here
-	probe      bool       // ask for an acknowledgement that may have been lost
-	view       wire.View  // the viewer's window
-	viewSent   wire.View  // what this connection's daemon knows of it
-	exit       *wire.Exit // how the session ended
-	lastLoss   time.Time  // since when there is no connection
-	snap       Event      // of a snapshot that is open: what its pieces have in common
-	open       bool       // a snapshot is open
+	queued     int           // bytes of Data in queue
+	ended      error         // why no more events come, nil while they may
+	position   Position      // after what is received or waits in queue
+	placed     bool          // position is known: no snapshot is open
+	generation int           // grows when offsets begin anew
+	acked      uint64        // what the consumer is done with, in this generation
+	input      []byte        // not acknowledged, the sent part first
+	inputBase  uint64        // the count of input bytes before input
+	inputSent  uint64        // the count of input bytes sent on this connection
+	inputAcked uint64        // the last acknowledgement; the window begins here
+	probe      bool          // ask for an acknowledgement that may have been lost
+	latest     wire.Attached // how the daemon last answered
+	view       wire.View     // the viewer's window
+	viewSent   wire.View     // what this connection's daemon knows of it
+	exit       *wire.Exit    // how the session ended
+	lastLoss   time.Time     // since when there is no connection
+	snap       Event         // of a snapshot that is open: what its pieces have in common
+	open       bool          // a snapshot is open
 }
 
 // Attach attaches to a session. It returns once the daemon has accepted, or
@@ -222,12 +223,18 @@ func (s *Stream) Ack(e Event) {
 }
 
 // Write queues input. It waits while more than a mebibyte is unacknowledged.
+// On a read-only stream input goes nowhere. Write and Drain are for one
+// goroutine at a time.
 func (s *Stream) Write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		s.mu.Lock()
 		if s.ended != nil || s.exit != nil {
 			s.mu.Unlock()
 			return errEnded
+		}
+		if s.latest.ReadOnly {
+			s.mu.Unlock()
+			return nil
 		}
 		n := min(len(p), inputQueue-len(s.input))
 		s.input = append(s.input, p[:n]...)
@@ -274,6 +281,13 @@ func (s *Stream) Drain(ctx context.Context) int {
 			return left
 		}
 	}
+}
+
+// Attached is how the daemon answered, the last time it was asked.
+func (s *Stream) Attached() wire.Attached {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest
 }
 
 // Resize tells the size of the viewer's window.

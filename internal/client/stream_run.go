@@ -220,7 +220,12 @@ func (s *Stream) attached(ctx context.Context, t wire.Type, a wire.Attached) err
 	s.mu.Lock()
 	lost := 0
 	if t == wire.TypeAttached {
-		lost = s.resumeInputLocked(a.InputOffset)
+		s.latest = a
+		if a.ReadOnly {
+			s.input, s.inputSent = nil, s.inputBase
+		} else {
+			lost = s.resumeInputLocked(a.InputOffset)
+		}
 	}
 	switch {
 	case a.Mode == wire.ModeSnapshot:

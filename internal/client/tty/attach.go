@@ -55,6 +55,7 @@ type Result struct {
 	Detached  bool       // by the detach keys
 	Signal    os.Signal  // ended this process's part
 	OutGone   bool       // nobody reads Out any more
+	MidLine   bool       // with Raw: the cursor stands behind something
 	Skipped   uint64     // bytes of output that never came
 	InputLost int        // bytes of input that may not have arrived
 }
@@ -65,6 +66,7 @@ type attachment struct {
 	stream Stream
 	modes  Modes
 	replay Queries
+	last   byte // written, or 0
 	// replayTo is where output begins that is new; what lies before is shown
 	// again, and must not make the terminal answer.
 	replayTo uint64
@@ -117,6 +119,7 @@ func Attach(ctx context.Context, s Stream, o Options) (res Result, err error) {
 		p := recover()
 		if a.term != nil {
 			discard := a.modes.Reporting()
+			res.MidLine = !a.modes.Alternate() && a.last != 0 && a.last != '\n'
 			if e := a.term.restore(a.modes.Undo(), discard); e != nil && err == nil && res.Signal == nil {
 				err = fmt.Errorf("restore the terminal: %w", e)
 			}
@@ -339,6 +342,7 @@ func (a *attachment) write(out writer, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
+	a.last = data[len(data)-1]
 	_, err := out.Write(data)
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EIO) {
 		return errOutGone
