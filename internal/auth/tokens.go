@@ -119,8 +119,8 @@ func (s *Service) RevokeToken(ctx context.Context, by Principal, idOrName string
 }
 
 // pickToken finds the one token that ref means: its id; else the valid one of
-// own with that name; else the only valid one of somebody else; else the newest
-// revoked one of own, so that revoking twice is no error.
+// own with that name; else the only valid one of somebody else; else a revoked
+// one, so that revoking twice is no error.
 func pickToken(tokens []Token, own, ref string) (Token, error) {
 	var revoked *Token
 	var others []Token
@@ -135,6 +135,8 @@ func pickToken(tokens []Token, own, ref string) (Token, error) {
 			revoked = &tokens[i]
 		case t.RevokedAt == nil:
 			others = append(others, t)
+		case revoked == nil:
+			revoked = &tokens[i]
 		}
 	}
 	switch {
