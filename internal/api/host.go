@@ -15,8 +15,9 @@ type hosts struct {
 	tls      bool
 	port     string          // of the TCP listener
 	loopback bool            // the loopback names reach the listener
-	exact    map[string]bool // "name:port"
-	anyPort  map[string]bool // "name"
+	listen   string          // "name:port" of the listener; "" when it listens on all addresses
+	exact    map[string]bool // configured "name:port"
+	anyPort  map[string]bool // configured "name"
 	public   *url.URL        // nil when none
 }
 
@@ -37,13 +38,13 @@ func newHosts(addr string, tls bool, allowed []string, publicURL string) (*hosts
 			h.loopback = true
 		case strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback():
 			h.loopback = true
-			h.exact[canonicalHost(addr, tls)] = true
+			h.listen = canonicalHost(addr, tls)
 		default:
-			h.exact[canonicalHost(addr, tls)] = true
+			h.listen = canonicalHost(addr, tls)
 		}
 	}
 	for _, a := range allowed {
-		if _, _, err := net.SplitHostPort(a); err == nil {
+		if _, port, err := net.SplitHostPort(a); err == nil && port != "" {
 			h.exact[canonicalHost(a, tls)] = true
 		} else {
 			h.anyPort[hostName(a)] = true
@@ -67,7 +68,7 @@ func (h *hosts) allows(r *http.Request) bool {
 	}
 	host := canonicalHost(r.Host, h.tls)
 	name := hostName(r.Host)
-	if h.exact[host] || h.anyPort[name] {
+	if host == h.listen || h.exact[host] || h.anyPort[name] {
 		return true
 	}
 	if h.public != nil && canonicalHost(r.Host, h.public.Scheme == "https") == canonicalHost(h.public.Host, h.public.Scheme == "https") {
@@ -101,7 +102,7 @@ func (h *hosts) origins(r *http.Request) []string {
 	origins := []string{scheme + "://" + strings.ToLower(r.Host)}
 	// Behind a proxy that ends TLS and passes Host on, pages have https where
 	// this listener has http. Only names that were configured are behind one.
-	if !h.tls && (h.anyPort[hostName(r.Host)] || h.exact[canonicalHost(r.Host, true)]) {
+	if !h.tls && (h.anyPort[hostName(r.Host)] || h.exact[canonicalHost(r.Host, false)] || h.exact[canonicalHost(r.Host, true)]) {
 		origins = append(origins, "https://"+strings.ToLower(r.Host))
 	}
 	if h.public != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strconv"
@@ -31,14 +30,12 @@ func newStaticPage(files fs.FS) *staticPage {
 	return &staticPage{files: files, etags: map[string]string{}}
 }
 
-func init() {
-	// The system's table may be missing, or say otherwise.
-	for ext, t := range map[string]string{
-		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8",
-		".svg": "image/svg+xml", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json", ".map": "application/json",
-	} {
-		_ = mime.AddExtensionType(ext, t) // fails only for a name without a dot
-	}
+// contentTypes are those of what the build makes. The system's table may be
+// missing or say otherwise, and reading it takes longer than a start should.
+var contentTypes = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8",
+	".json": "application/json", ".map": "application/json", ".webmanifest": "application/manifest+json", ".txt": "text/plain; charset=utf-8",
+	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2", ".wasm": "application/wasm",
 }
 
 // servePage answers what is no endpoint.
@@ -132,7 +129,7 @@ func (p *staticPage) etag(name string, data []byte) string {
 }
 
 func contentType(name string) string {
-	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
+	if t, ok := contentTypes[path.Ext(name)]; ok {
 		return t
 	}
 	return "application/octet-stream"

@@ -56,7 +56,7 @@ func routes() []route {
 			params:  []param{{name: "Idempotency-Key", in: "header", kind: "string", doc: "Repeating a request with its key gives the same session (status 200), however often it is sent."}},
 			headers: []param{{name: "Idempotency-Replayed", kind: "string", doc: "true: the session was made by an earlier request with the key."}},
 			codes: []problem.Code{problem.NameTaken, problem.Gone, problem.IdempotencyReuse, problem.ExecFailed,
-				problem.LimitReached, problem.DiskFull, problem.Unavailable}},
+				problem.LimitReached}},
 		{method: get, pattern: "/v1/sessions/{id}", action: auth.SessionRead, tag: "sessions", status: 200,
 			summary: "Get a session", op: jsonOp((*Server).getSession), params: []param{idParam}, codes: []problem.Code{problem.NotFound}},
 		{method: patch, pattern: "/v1/sessions/{id}", action: auth.SessionWrite, tag: "sessions", status: 200,
@@ -141,13 +141,13 @@ func routes() []route {
 		{method: get, pattern: "/healthz", open: public, tag: "daemon", status: 200,
 			summary: "Whether the process answers", op: jsonOp((*Server).healthz)},
 		{method: get, pattern: "/readyz", open: public, tag: "daemon", status: 200,
-			summary: "Whether requests are served", op: jsonOp((*Server).readyz), codes: []problem.Code{problem.Unavailable}},
+			summary: "Whether requests are served", op: jsonOp((*Server).readyz)},
 	}
 }
 
 // problems are the codes that rt can answer with: those of its kind and its own.
 func (rt *route) problems() []problem.Code {
-	codes := []problem.Code{problem.InvalidArgument, problem.HostRefused, problem.Internal}
+	codes := []problem.Code{problem.InvalidArgument, problem.HostRefused, problem.Internal, problem.Unavailable}
 	switch rt.open {
 	case authenticated, upgrade:
 		codes = append(codes, problem.Unauthenticated, problem.Forbidden, problem.OriginRefused)
@@ -156,6 +156,9 @@ func (rt *route) problems() []problem.Code {
 	}
 	if rt.in != nil {
 		codes = append(codes, problem.TooLarge)
+	}
+	if !isSafe(rt.method) {
+		codes = append(codes, problem.DiskFull)
 	}
 	return append(codes, rt.codes...)
 }
