@@ -71,6 +71,7 @@ type attachment struct {
 	// again, and must not make the terminal answer.
 	replayTo uint64
 	term     *terminal
+	in, out  int // descriptors of In and Out
 	inStop   *stopper
 	outStop  *stopper
 	result   Result // of the goroutine screen, but for what ends Attach
@@ -91,6 +92,11 @@ func Attach(ctx context.Context, s Stream, o Options) (res Result, err error) {
 	}
 	defer a.outStop.close()
 
+	var closeOut func()
+	a.out, closeOut = openOut(o.Out)
+	defer closeOut()
+	a.in = int(o.In.Fd())
+
 	// Signals are caught before the terminal changes, so that none finds it changed.
 	signals := make(chan os.Signal, 16)
 	caught := []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
@@ -107,7 +113,7 @@ func Attach(ctx context.Context, s Stream, o Options) (res Result, err error) {
 	}
 	defer signal.Stop(signals)
 	if o.Raw {
-		if a.term, err = makeRaw(o.In, o.Out); err != nil {
+		if a.term, err = makeRaw(o.In, a.out); err != nil {
 			return res, fmt.Errorf("set the terminal to raw mode: %w", err)
 		}
 		cols, rows := Size(o.Out)
@@ -250,7 +256,7 @@ func (a *attachment) keyboard(ctx context.Context, wg *sync.WaitGroup) error {
 		defer close(pieces)
 		buf := make([]byte, 32<<10)
 		for {
-			n, err := reader{a.In, a.inStop}.Read(buf)
+			n, err := reader{a.in, a.inStop}.Read(buf)
 			if err != nil {
 				readErr = err
 				return
@@ -298,7 +304,7 @@ func (a *attachment) keyboard(ctx context.Context, wg *sync.WaitGroup) error {
 
 // screen writes what the stream brings until it ends.
 func (a *attachment) screen(ctx context.Context) error {
-	out := writer{f: a.Out, stop: a.outStop, timeout: -1}
+	out := writer{fd: a.out, stop: a.outStop, timeout: -1}
 	first := true
 	for {
 		e, err := a.stream.Next(ctx)

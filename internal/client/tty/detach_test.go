@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,8 +88,14 @@ func TestKeysThatAreNone(t *testing.T) {
 func TestPumpPassesASingleKeyOnAfterItsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := make(chan []byte)
-		var got bytes.Buffer
+		var mu sync.Mutex // guards buf and at
+		var buf []byte
 		var at time.Duration
+		got := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return string(buf)
+		}
 		start := time.Now()
 		type end struct {
 			detached bool
@@ -97,33 +104,35 @@ func TestPumpPassesASingleKeyOnAfterItsPause(t *testing.T) {
 		ended := make(chan end)
 		go func() {
 			d, err := pump(t.Context(), mustKeys(t, DefaultDetachKeys), in, func(p []byte) error {
+				mu.Lock()
+				defer mu.Unlock()
 				at = time.Since(start)
-				got.Write(p)
+				buf = append(buf, p...)
 				return nil
 			})
 			ended <- end{d, err}
 		}()
 		in <- []byte("a\x1c")
 		synctest.Wait()
-		if got.String() != "a" {
-			t.Fatalf("at once: %q", got.String())
+		if got() != "a" {
+			t.Fatalf("at once: %q", got())
 		}
 		time.Sleep(499 * time.Millisecond)
 		synctest.Wait()
-		if got.String() != "a" {
-			t.Fatalf("after 499 ms: %q", got.String())
+		if got() != "a" {
+			t.Fatalf("after 499 ms: %q", got())
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if got.String() != "a\x1c" || at != detachPause {
-			t.Fatalf("after 500 ms: %q, at %v", got.String(), at)
+		if got() != "a\x1c" || at != detachPause {
+			t.Fatalf("after 500 ms: %q, at %v", got(), at)
 		}
 		// Each press has its own pause.
 		in <- []byte("\x1c")
 		time.Sleep(400 * time.Millisecond)
 		in <- []byte("\x1c")
-		if e := <-ended; !e.detached || e.err != nil || got.String() != "a\x1c" {
-			t.Fatalf("%+v after %q", e, got.String())
+		if e := <-ended; !e.detached || e.err != nil || got() != "a\x1c" {
+			t.Fatalf("%+v after %q", e, got())
 		}
 	})
 }

@@ -2,6 +2,7 @@ package tty
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -35,16 +36,16 @@ func (s *stopper) close() {
 // errStopped is what a read or write returns that was ended.
 var errStopped = errors.New("stopped")
 
-// await waits until f is ready for events, or stopped, or timeout is over; a
+// await waits until fd is ready for events, or stopped, or timeout is over; a
 // negative timeout is none.
-func (s *stopper) await(f *os.File, events int16, timeout time.Duration) error {
+func (s *stopper) await(fd int, events int16, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {
 		ms := -1
 		if timeout >= 0 {
 			ms = int(max(time.Until(deadline), 0).Milliseconds())
 		}
-		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: events}, {Fd: int32(s.r.Fd()), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(s.r.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, ms)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -62,16 +63,16 @@ func (s *stopper) await(f *os.File, events int16, timeout time.Duration) error {
 
 // reader reads a file so that it can be stopped.
 type reader struct {
-	f    *os.File
+	fd   int
 	stop *stopper
 }
 
 func (r reader) Read(p []byte) (int, error) {
 	for {
-		if err := r.stop.await(r.f, unix.POLLIN, -1); err != nil {
+		if err := r.stop.await(r.fd, unix.POLLIN, -1); err != nil {
 			return 0, err
 		}
-		n, err := unix.Read(int(r.f.Fd()), p)
+		n, err := unix.Read(r.fd, p)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue // EAGAIN: somebody else read it, or left the file non-blocking
@@ -93,18 +94,35 @@ const writePiece = 4096
 
 // writer writes a file so that it can be stopped.
 type writer struct {
-	f       *os.File
+	fd      int
 	stop    *stopper
 	timeout time.Duration // of each piece; negative for none
+}
+
+// openOut returns a descriptor for writing to f, and what closes it. A
+// terminal may take a part of a piece and wait with the rest, so it is opened
+// anew, without waiting: the flag on f itself would also be that of the shell
+// and of everybody else who has the terminal. Where it cannot be opened, f is
+// written as it is.
+func openOut(f *os.File) (fd int, closeFd func()) {
+	fd = int(f.Fd())
+	if !IsTerminal(f) {
+		return fd, func() {}
+	}
+	own, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fd, func() {}
+	}
+	return own, func() { _ = unix.Close(own) }
 }
 
 func (w writer) Write(p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
-		if err := w.stop.await(w.f, unix.POLLOUT, w.timeout); err != nil {
+		if err := w.stop.await(w.fd, unix.POLLOUT, w.timeout); err != nil {
 			return done, err
 		}
-		n, err := unix.Write(int(w.f.Fd()), p[done:min(done+writePiece, len(p))])
+		n, err := unix.Write(w.fd, p[done:min(done+writePiece, len(p))])
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue

@@ -28,14 +28,15 @@ func Size(f *os.File) (cols, rows int) {
 
 // terminal is the user's terminal in raw mode.
 type terminal struct {
-	in, out *os.File
+	in  *os.File
+	out int
 
 	mu     sync.Mutex  // guards before and raw; held over the ioctl that changes the terminal
 	before *term.State // how it was, nil once restored
 }
 
 // makeRaw puts the terminal into raw mode.
-func makeRaw(in, out *os.File) (*terminal, error) {
+func makeRaw(in *os.File, out int) (*terminal, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (t *terminal) restore(undo []byte, discard bool) error {
 		if err != nil {
 			errs = append(errs, err)
 		} else {
-			_, err = writer{f: t.out, stop: stop, timeout: restoreTimeout}.Write(undo)
+			_, err = writer{fd: t.out, stop: stop, timeout: restoreTimeout}.Write(undo)
 			errs = append(errs, err)
 			stop.close()
 		}
