@@ -21,6 +21,8 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     environment: "node",
+    // Machines of a build farm are slow at times; no test waits for real time.
+    testTimeout: 30_000,
   },
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { InputLog } from "../src/conn/inputlog";
 import { INPUT_WINDOW } from "../src/wire/types";
+import { seeded } from "./random";
 
 const bytes = (s: string) => new TextEncoder().encode(s);
 const text = (b: Uint8Array | undefined) => new TextDecoder().decode(b);
@@ -99,8 +100,7 @@ describe("InputLog", () => {
   });
 
   it("keeps every byte through random windows, losses and resumes", () => {
-    let seed = 42;
-    const rand = (n: number) => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n;
+    const rand = seeded(42);
     const log = new InputLog();
     const typed: number[] = [];
     const got: number[] = [];

@@ -201,6 +201,7 @@ export class Channel implements Member {
 
   private onResync(a: Attached): void {
     this.sink.skipped(a.skipped ?? 0);
+    this.sink.resized(a);
     this.expected = a.offset;
     this.snapshot = { facts: a, chunks: [], size: 0 };
   }

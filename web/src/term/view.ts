@@ -13,6 +13,7 @@ import { openLink } from "./links";
 import { dark, light } from "./palette";
 import { Renderer } from "./renderer";
 import { ReplyGuard } from "./replies";
+import { keepParsing } from "./robust";
 import { SnapshotHold, Stream } from "./stream";
 
 export interface ViewEvents {
@@ -81,6 +82,7 @@ export class TerminalView implements Sink {
   ) {
     this.host.className = "term-host";
     this.term = new Terminal({ ...this.options(), allowProposedApi: true, linkHandler: this.linkHandler() });
+    keepParsing(this.term, (e) => console.warn("a sequence was not understood", e));
     const fit = new FitAddon();
     this.term.loadAddon(fit);
     this.term.loadAddon(this.search);
@@ -192,8 +194,7 @@ export class TerminalView implements Sink {
     this.liveFrom = this.createdHere && !this.hasScreen ? 0 : a.head;
     this.newFrom = a.mode === "delta" ? a.offset : this.liveFrom;
     this.createdHere = false;
-    const size: Size = { cols: a.cols, rows: a.rows, owner: a.owner, you: a.you };
-    this.stream.step(() => this.setSize(size));
+    this.resized(a);
     setTimeout(() => this.settled(), SHOW_AT_LATEST_MS);
     if (a.mode === "delta" || a.head <= a.offset) this.settled();
     this.tellView();
@@ -209,9 +210,9 @@ export class TerminalView implements Sink {
   }
 
   /** A record in the stream: text before it is wrapped for the size before. */
-  resized(s: Size): void {
+  resized({ cols, rows, owner, you }: Size): void {
     this.hold.flush();
-    this.stream.step(() => this.setSize(s));
+    this.stream.step(() => this.setSize({ cols, rows, owner, you }));
   }
 
   exit(e: Exit): void {
