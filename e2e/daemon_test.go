@@ -21,10 +21,11 @@ import (
 
 // daemonOptions say how a daemon differs from the usual one.
 type daemonOptions struct {
-	Binary   string   // default: the -race build
-	StateDir string   // default: a new one
-	Args     []string // more arguments of serve
-	Env      []string // more environment
+	Binary   string     // default: the -race build
+	StateDir string     // default: a new one
+	Args     []string   // more arguments of serve
+	Env      []string   // more environment
+	Files    []*os.File // descriptors that the daemon inherits, from 3 on
 }
 
 // Daemon is one running `ptyd serve`.
@@ -86,6 +87,7 @@ func launch(t testing.TB, opts ...daemonOptions) *Daemon {
 	d.cmd = exec.Command(o.Binary, append([]string{"serve", "--state-dir", o.StateDir, "--listen", "127.0.0.1:0"}, o.Args...)...)
 	d.cmd.Env = append(cleanEnv(), o.Env...)
 	d.cmd.Stdout, d.cmd.Stderr = f, f
+	d.cmd.ExtraFiles = o.Files
 	// Its own group: a Ctrl-C of the person who runs the tests must not race
 	// with the tests' own clean-up.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

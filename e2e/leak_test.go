@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -102,7 +103,13 @@ func TestCreateCloseCycles(t *testing.T) {
 func TestChildIsClean(t *testing.T) {
 	t.Parallel()
 	const secret = "a-secret-of-the-daemon"
-	d := start(t, daemonOptions{Env: []string{"PTYD_TEST_SECRET=" + secret, "AWS_SECRET_ACCESS_KEY=" + secret, "SSH_AUTH_SOCK=/run/" + secret}})
+	// Whoever starts the daemon may leave descriptors open; they end there too.
+	stray, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stray.Close() }()
+	d := start(t, daemonOptions{Files: []*os.File{stray}, Env: []string{"PTYD_TEST_SECRET=" + secret, "AWS_SECRET_ACCESS_KEY=" + secret, "SSH_AUTH_SOCK=/run/" + secret}})
 	for range 5 { // whose terminals must not appear in the next child
 		d.run("sleep", "1000")
 	}

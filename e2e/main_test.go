@@ -61,7 +61,7 @@ func run(m *testing.M) int {
 }
 
 // build makes both binaries below .cache/e2e of the work tree: an unchanged
-// tree links nothing again.
+// tree links nothing again. PTYD_E2E_BUILT=1 takes what is there as it is.
 func build() error {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -73,6 +73,9 @@ func build() error {
 	}
 	testBinary = filepath.Join(dir, "ptyd-test")
 	shippedBinary = filepath.Join(dir, "ptyd")
+	if os.Getenv("PTYD_E2E_BUILT") == "1" {
+		return nil
+	}
 	for _, b := range []struct {
 		env  string
 		args []string

@@ -114,9 +114,16 @@ func TestResizeReachesTheProgram(t *testing.T) {
 	s := d.run("bash", "-c", `trap 'stty size' WINCH; echo up; while :; do read -t 1000 x; done`)
 	d.waitText(s.ID, "up")
 	c := d.mustDial(dialing{})
-	a := c.attach(t, 1, wire.Attach{Session: s.ID, Cols: 111, Rows: 37, Visible: true, Kind: wire.KindInteractive})
-	if a.Cols != 111 || a.Rows != 37 || !a.You {
-		t.Errorf("ATTACHED says %dx%d, you %v", a.Cols, a.Rows, a.You)
+	c.attach(t, 1, wire.Attach{Session: s.ID, Cols: 111, Rows: 37, Visible: true, Kind: wire.KindInteractive})
+	// The new size is a record in the stream: it comes at its place in it.
+	for {
+		z, err := wire.Parse[wire.Size](c.until(t, wire.TypeSize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if z.Cols == 111 && z.Rows == 37 && z.You {
+			break
+		}
 	}
 	d.waitText(s.ID, "37 111")
 	if err := c.send(wire.Control(wire.TypeView, 1, 0, wire.View{Cols: 99, Rows: 35, Visible: true})); err != nil {

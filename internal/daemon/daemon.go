@@ -46,7 +46,7 @@ type Daemon struct {
 	mu  sync.Mutex
 	cfg config.Config
 
-	store *store.Store
+	store *store.Shared
 	auth  *auth.Service
 	mgr   *ptymgr.Manager
 	ws    *ws.Server
@@ -118,7 +118,7 @@ func (d *Daemon) claim(ctx context.Context) (unixL, tcpL net.Listener, err error
 // build makes the parts from the bottom up. addr is where TCP listens.
 func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) {
 	hub := events.NewHub()
-	if d.store, err = store.Open(ctx, store.Options{DSN: filepath.Join(d.stateDir, "ptyd.db"), Log: d.log}); err != nil {
+	if d.store, err = store.OpenShared(ctx, store.Options{DSN: filepath.Join(d.stateDir, "ptyd.db"), Log: d.log}); err != nil {
 		return err
 	}
 	d.onClose(d.store.Close)

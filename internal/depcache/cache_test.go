@@ -400,9 +400,11 @@ func TestClose(t *testing.T) {
 		}
 		idle.Release()
 		var wg sync.WaitGroup
+		windDown := make(chan struct{})
 		wg.Go(func() {
 			_, err := c.Get(t.Context(), "building", "s", func(ctx context.Context) (*thing, error) {
 				<-ctx.Done()
+				<-windDown
 				return nil, ctx.Err()
 			})
 			if !errors.Is(err, ErrClosed) {
@@ -410,7 +412,19 @@ func TestClose(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		c.Close()
+		closed := make(chan struct{})
+		go func() {
+			c.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close did not wait for a build")
+		default:
+		}
+		close(windDown)
+		<-closed
 		wg.Wait()
 		if _, err := c.Get(t.Context(), "used", "s", m.build); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)

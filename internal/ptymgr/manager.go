@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,10 @@ func New(cfg Config, st Store, hub *events.Hub, log *zap.Logger) (*Manager, erro
 	m := &Manager{store: st, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
+	// What the daemon inherited must not reach a session (EINVAL: before Linux 5.11).
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		m.log.Warn("mark inherited descriptors close-on-exec", zap.Error(err))
+	}
 	lost, err := st.LoseUnfinished(context.Background(), nil, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("mark lost sessions: %w", err)

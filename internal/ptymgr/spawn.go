@@ -166,10 +166,7 @@ func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
 
 // start makes the PTY, the ring and the process of r. Errors are for people.
 func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
-	env := environ(m.baseEnv(), r.Env, r.ID)
-	if shell {
-		env = environ(env, []string{"SHELL=" + r.Argv[0]}, r.ID)
-	}
+	env := environ(append([]string{"SHELL=" + m.cfg.Load().Shell}, m.baseEnv()...), r.Env, r.ID)
 	path, err := lookPath(r.Argv[0], r.Cwd, getenv(env, "PATH"))
 	if err != nil {
 		return nil, err

@@ -134,6 +134,13 @@ func TestBusy(t *testing.T) {
 	err = db.write(t.Context(), "hold", func(*txn) error {
 		wantCode(t, impatient.InsertUser(t.Context(), newUser("bob", nil), ""), problem.Unavailable)
 		wantCode(t, second(impatient.AccountByName(t.Context(), "ann")), "")
+		// Refused at its beginning: a transaction that may not write has read
+		// nothing either.
+		runs := 0
+		wantCode(t, impatient.write(t.Context(), "try", func(*txn) error { runs++; return nil }), problem.Unavailable)
+		if runs != 0 {
+			t.Errorf("began %d times under another's write", runs)
+		}
 		return nil
 	})
 	wantCode(t, err, "")
