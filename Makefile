@@ -141,8 +141,8 @@ install: ## install binary, completions, manual pages and systemd units (PREFIX,
 	  install -D -m 0644 $$tmp/ptyd $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ptyd; \
 	  install -D -m 0644 $$tmp/_ptyd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ptyd; \
 	  install -D -m 0644 $$tmp/ptyd.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ptyd.fish; \
-	  bin/ptyd man $$tmp/man; \
-	  for page in $$tmp/man/*.1; do install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done; \
+	  bin/ptyd gen-docs $$tmp/docs; \
+	  for page in $$tmp/docs/man/man1/*.1; do install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done; \
 	  for scope in system user; do \
 	    sed 's|/usr/local/bin/ptyd|$(PREFIX)/bin/ptyd|g' systemd/$$scope/ptyd.service > $$tmp/unit; \
 	    install -D -m 0644 $$tmp/unit $(DESTDIR)$(PREFIX)/lib/systemd/$$scope/ptyd.service; \

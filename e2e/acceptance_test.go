@@ -158,7 +158,7 @@ func TestManageByCommands(t *testing.T) {
 	id := strings.TrimSpace(d.mustCLI("run", "-d", "--name", "m", "--cwd", "/usr", "--env", "GREETING=hi there", "--label", "team=red",
 		"--cols", "101", "--rows", "33", "--", "bash", "-c", `pwd; echo "$GREETING"; stty size; trap 'echo caught' INT; while read x; do echo "<$x>"; done; exit 5`))
 	d.waitText(id, `/usr\r\nhi there\r\n33 101`)
-	d.mustCLI("resize", "m", "90", "30")
+	d.mustCLI("resize", "m", "90x30")
 	if s := d.session("m"); s.Cols != 90 || s.Rows != 30 {
 		t.Errorf("after resize: %dx%d", s.Cols, s.Rows)
 	}

@@ -34,11 +34,13 @@ type conn struct {
 	ws  *websocket.Conn
 	raw net.Conn
 
-	mu   sync.Mutex // guards writes to ws
-	buf  []byte     // encoding buffer, guarded by mu
-	msg  []byte     // rest of the message being decoded; the reader's own
-	srv  wire.ServerHello
-	left time.Duration
+	mu  sync.Mutex // guards writes to ws
+	buf []byte     // encoding buffer, guarded by mu
+	msg []byte     // rest of the message being decoded; the reader's own
+	srv wire.ServerHello
+	// limit ends every wait of this connection: the daemon's pings keep an idle
+	// one open for ever.
+	limit time.Time
 }
 
 // closed is what the peer said when the connection ended.
@@ -62,7 +64,7 @@ func plainHello(clientID string) wire.Hello {
 // dial connects and says HELLO. The HTTP response is returned when the upgrade
 // was refused.
 func (d *Daemon) dial(o dialing) (*conn, *http.Response, error) {
-	c := &conn{left: 30 * time.Second}
+	c := &conn{limit: time.Now().Add(5 * time.Minute)}
 	wd := websocket.Dialer{
 		HandshakeTimeout: 10 * time.Second,
 		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -183,7 +185,7 @@ func (c *conn) writeLocked(kind int, b []byte) error {
 // of the connection by a close message is a *closed.
 func (c *conn) next() (wire.Frame, error) {
 	for len(c.msg) == 0 {
-		_ = c.ws.SetReadDeadline(time.Now().Add(c.left))
+		_ = c.ws.SetReadDeadline(c.limit)
 		kind, b, err := c.ws.ReadMessage()
 		if err != nil {
 			var ce *websocket.CloseError
@@ -229,6 +231,7 @@ func (c *conn) until(t testing.TB, want wire.Type) wire.Frame {
 // with, from GOODBYE or else from the close message.
 func (c *conn) end(t testing.TB) (wire.CloseCode, string) {
 	t.Helper()
+	c.limit = time.Now().Add(20 * time.Second)
 	var bye *wire.Goodbye
 	for {
 		f, err := c.next()
