@@ -19,6 +19,8 @@ const (
 	MinLimit = ChunkSize
 	// MaxLimit is the largest ring.
 	MaxLimit = 1 << 30
+	// BlockSize is the length of a ring's Block in bytes.
+	BlockSize = 1536
 
 	magic      = 0x31474e5244595450 // "PTYDRNG1" in memory order
 	version    = 1
@@ -27,6 +29,7 @@ const (
 	firstStep  = 4096 // the first chunk grows by doubling from here
 
 	offHead, offTarget, offTail, offBusy = 64, 72, 80, 88
+	offBlock                             = 512
 )
 
 // EvictedError says that the wanted offset is no longer kept.
@@ -122,9 +125,7 @@ func (r *Ring) init(epoch uint64) error {
 	if err != nil {
 		return fmt.Errorf("map output memfd: %w", err)
 	}
-	r.mem = mem
-	r.memHead, r.memTarget, r.memTail, r.memBusy = word(mem, offHead), word(mem, offTarget), word(mem, offTail), half(mem, offBusy)
-	r.chunkAt = unsafe.Slice((*slot)(unsafe.Pointer(&mem[headerSize])), r.slots)
+	r.view(mem)
 	word(mem, 16).Store(epoch)
 	half(mem, 8).Store(version)
 	half(mem, 12).Store(headerSize)
@@ -141,6 +142,13 @@ func (r *Ring) init(epoch uint64) error {
 	return nil
 }
 
+// view points the ring at its mapping.
+func (r *Ring) view(mem []byte) {
+	r.mem = mem
+	r.memHead, r.memTarget, r.memTail, r.memBusy = word(mem, offHead), word(mem, offTarget), word(mem, offTail), half(mem, offBusy)
+	r.chunkAt = unsafe.Slice((*slot)(unsafe.Pointer(&mem[headerSize])), r.slots)
+}
+
 func word(m []byte, off int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&m[off])) }
 func half(m []byte, off int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&m[off])) }
 
@@ -150,9 +158,27 @@ func (r *Ring) Head() uint64 { return r.head.Load() }
 // Oldest is the first offset still kept.
 func (r *Ring) Oldest() uint64 { return r.tail.Load() }
 
+// FD is the memfd, for handing it on.
+func (r *Ring) FD() int { return r.fd }
+
+// Block is the part of the header that belongs to the session's owner:
+// BlockSize bytes that survive with the ring.
+func (r *Ring) Block() []byte { return r.mem[offBlock : offBlock+BlockSize : offBlock+BlockSize] }
+
 // Shortage tells how often a slot was used again for want of memory, and how
 // many bytes were dropped.
 func (r *Ring) Shortage() (reused, lost uint64) { return r.reused.Load(), r.lost.Load() }
+
+// Arm says that bytes for this ring may be in flight from now on, outside of
+// it; the next Commit, or Disarm, ends that. A process that takes the ring over
+// after a crash finds the mark and calls Recover.
+func (r *Ring) Arm() {
+	r.memTarget.Store(0)
+	r.memBusy.Store(1)
+}
+
+// Disarm takes back Arm where nothing came.
+func (r *Ring) Disarm() { r.memBusy.Store(0) }
 
 // Begin makes room for an append of n bytes (at most ChunkSize) and returns the
 // one or two pieces of memory to fill. Commit must follow. Only the appending
