@@ -158,6 +158,12 @@ func (r *Ring) Head() uint64 { return r.head.Load() }
 // Oldest is the first offset still kept.
 func (r *Ring) Oldest() uint64 { return r.tail.Load() }
 
+// Epoch is the run whose output this is.
+func (r *Ring) Epoch() uint64 { return word(r.mem, 16).Load() }
+
+// Limit is how many bytes the ring keeps at least.
+func (r *Ring) Limit() int64 { return int64(r.slots-1) * ChunkSize }
+
 // FD is the memfd, for handing it on.
 func (r *Ring) FD() int { return r.fd }
 

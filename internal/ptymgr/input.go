@@ -4,11 +4,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/failpoint"
 )
 
 const (
@@ -42,6 +45,7 @@ type inClient struct {
 	acked    uint64 // bytes in the kernel's terminal queue
 	fresh    bool   // the count is not known yet: the first frame sets it
 	used     uint64 // for forgetting the least recently used
+	slot     int    // of the block, where acked is kept beyond a crash; −1 for a client that will not come back
 	ack      func(acked uint64)
 }
 
@@ -53,6 +57,7 @@ type input struct {
 	queue   []piece
 	writing bool // somebody is in write(2), outside of mu
 	closed  bool
+	blk     block
 
 	stalled atomic.Bool // the terminal took less than offered: wait for EPOLLOUT
 }
@@ -70,15 +75,16 @@ func (s *Session) Client(id ClientID, had uint64, ack func(uint64)) int64 {
 	in := &s.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.clock++
 	c, ok := in.clients[id]
 	if !ok {
-		if len(in.clients) >= maxClients {
-			in.forgetLocked()
-		}
-		c = &inClient{fresh: had > 0}
+		slot := in.slotLocked()
+		c = &inClient{fresh: had > 0, slot: slot}
 		in.clients[id] = c
+		if !c.fresh {
+			in.blk.setClient(slot, id, 0)
+		}
 	}
+	in.clock++
 	c.used, c.ack = in.clock, ack
 	if c.fresh {
 		return -1
@@ -86,10 +92,39 @@ func (s *Session) Client(id ClientID, had uint64, ack func(uint64)) int64 {
 	return int64(c.accepted)
 }
 
-func newClientID() []byte {
-	b := make([]byte, len(ClientID{}))
-	_, _ = rand.Read(b) // never fails
-	return b
+// passing makes a client that types once and is not remembered.
+func (s *Session) passing(ack func(uint64)) ClientID {
+	var id ClientID
+	_, _ = rand.Read(id[:]) // never fails
+	s.in.mu.Lock()
+	s.in.clients[id] = &inClient{slot: -1, ack: ack}
+	s.in.mu.Unlock()
+	return id
+}
+
+// slotLocked finds a slot of the block for a new client; where all are taken
+// the least recently used client is forgotten.
+func (in *input) slotLocked() int {
+	var taken [maxClients]bool
+	var oldest ClientID
+	low := in.clock + 1
+	n := 0
+	for id, c := range in.clients {
+		if c.slot < 0 {
+			continue
+		}
+		n++
+		taken[c.slot] = true
+		if c.used < low {
+			oldest, low = id, c.used
+		}
+	}
+	if n == maxClients {
+		i := in.clients[oldest].slot
+		delete(in.clients, oldest)
+		return i
+	}
+	return slices.Index(taken[:], false)
 }
 
 // forget drops a client that will not come back.
@@ -97,17 +132,6 @@ func (s *Session) forget(id ClientID) {
 	s.in.mu.Lock()
 	delete(s.in.clients, id)
 	s.in.mu.Unlock()
-}
-
-func (in *input) forgetLocked() {
-	var oldest ClientID
-	low := in.clock + 1
-	for id, c := range in.clients {
-		if c.used < low {
-			oldest, low = id, c.used
-		}
-	}
-	delete(in.clients, oldest)
 }
 
 // WriteInput queues p, whose first byte is the off-th of the client's input.
@@ -127,6 +151,7 @@ func (s *Session) WriteInput(id ClientID, off uint64, p []byte) error {
 	}
 	if c.fresh {
 		c.fresh, c.accepted, c.acked = false, off, off
+		in.blk.setClient(c.slot, id, off)
 	}
 	if off > c.accepted {
 		a := c.accepted
@@ -185,7 +210,7 @@ func (in *input) drain(s *Session) {
 		p := front.p[:min(len(front.p), writeSize)]
 		in.mu.Unlock()
 
-		n, err := s.writeMaster(p)
+		n, err := s.transfer(front.c, p)
 
 		in.mu.Lock()
 		in.writing = false
@@ -214,6 +239,77 @@ func (in *input) drain(s *Session) {
 			// EPOLLOUT is the wake-up; the clock is only its net.
 			s.m.loop.do(func() { s.m.loop.timed[s.rd] = struct{}{} })
 			return
+		}
+	}
+}
+
+// transfer moves p, at most writeSize bytes, into the terminal's queue and
+// returns how many it took. The bytes go through a pipe, and the block says at
+// each step what a process that takes over will find: so a crash neither types
+// them twice nor forgets them.
+func (s *Session) transfer(c *inClient, p []byte) (n int, err error) {
+	j := s.blk[blkJournal:]
+	m := s.m
+	m.typing.Lock()
+	defer m.typing.Unlock()
+	j.u32(jClient).Store(uint32(int32(c.slot)))
+	j.u64(jFrom).Store(c.acked)
+	j.u32(jCount).Store(uint32(len(p)))
+	j.u32(jStep).Store(stepWriting)
+	defer j.u32(jStep).Store(stepNone)
+	if k, err := unix.Write(m.inPipe.W, p); err != nil || k != len(p) { // cannot be: it is empty and holds 64 KiB
+		m.emptyInput()
+		return 0, fmt.Errorf("input pipe took %d of %d bytes: %w", k, len(p), err)
+	}
+	failpoint.Hit("ptymgr.input.written")
+	j.u32(jStep).Store(stepPiped)
+	err = s.withMaster(func(fd int) (e error) {
+		k, e := unix.Splice(m.inPipe.R, nil, fd, nil, len(p), unix.SPLICE_F_NONBLOCK)
+		n = max(int(k), 0)
+		return e
+	})
+	failpoint.Hit("ptymgr.input.spliced")
+	j.u32(jDone).Store(uint32(n))
+	j.u32(jStep).Store(stepD)
+	if n < len(p) {
+		m.emptyInput()
+	}
+	if c.slot >= 0 {
+		s.blk.count(c.slot).Store(c.acked + uint64(n))
+	}
+	return n, err
+}
+
+// emptyInput takes back what no terminal took; the queue still has it.
+func (m *Manager) emptyInput() {
+	var b [writeSize]byte
+	for {
+		if n, err := unix.Read(m.inPipe.R, b[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// recoverInput does what the step in the journal asks for, with q bytes left in
+// the pipe, and remembers the clients.
+func (s *Session) recoverInput(q int) {
+	j := s.blk[blkJournal:]
+	done := uint64(0)
+	step := j.u32(jStep).Load()
+	switch step {
+	case stepPiped:
+		done = uint64(max(int(j.u32(jCount).Load())-q, 0))
+	case stepD:
+		done = uint64(j.u32(jDone).Load())
+	}
+	if slot := int(int32(j.u32(jClient).Load())); step != stepNone && slot >= 0 && slot < maxClients {
+		s.blk.count(slot).Store(j.u64(jFrom).Load() + done)
+	}
+	j.u32(jStep).Store(stepNone)
+	for i := range maxClients {
+		if id := s.blk.client(i); id != (ClientID{}) {
+			n := s.blk.count(i).Load()
+			s.in.clients[id] = &inClient{slot: i, accepted: n, acked: n}
 		}
 	}
 }

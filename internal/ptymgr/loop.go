@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/failpoint"
 )
 
 const (
@@ -30,16 +32,18 @@ const (
 	evMaster = iota
 	evPidfd
 	evWake
+	evExits
 )
 
 // loop is the reading thread: it reads all PTYs. One thread for all keeps an
 // idle session at the cost of its descriptors, and bounds what a flood does to
 // others: the Go netpoller is looked at only every 10 ms while all Ps are busy.
 type loop struct {
-	log  *zap.Logger
-	ep   int
-	wake int // eventfd
-	pipe [2]int
+	log   *zap.Logger
+	ep    int
+	wake  int  // eventfd
+	pipe  Pipe // the vault's: what is in it survives us
+	exits int  // eventfd of the vault, or −1
 
 	mu   sync.Mutex // guards cmds and quit
 	cmds []func()
@@ -65,24 +69,27 @@ type reading struct {
 	token   int32
 	queued  bool
 	exiting bool // the leader is dead: drain, then end
+	known   bool // how it ended
+	drained bool // all output is in the ring
 	quietAt time.Time
 	endAt   time.Time
 	pause   pacing
 }
 
-func newLoop(log *zap.Logger) (*loop, error) {
+func newLoop(log *zap.Logger, v Vault) (*loop, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create epoll: %w", err)
 	}
-	l := &loop{log: log, ep: ep, wake: -1, pipe: [2]int{-1, -1}, done: make(chan struct{}),
+	l := &loop{log: log, ep: ep, wake: -1, exits: v.ExitEvent(), done: make(chan struct{}),
 		sessions: map[int32]*reading{}, timed: map[*reading]struct{}{}, splice: true}
+	l.pipe, _ = v.Pipes()
 	l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err == nil {
-		err = unix.Pipe2(l.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
-	}
-	if err == nil {
 		err = unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Pad: evWake})
+	}
+	if err == nil && l.exits >= 0 {
+		err = unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, l.exits, &unix.EpollEvent{Events: unix.EPOLLIN, Pad: evExits})
 	}
 	if err != nil {
 		l.closeFds()
@@ -93,7 +100,7 @@ func newLoop(log *zap.Logger) (*loop, error) {
 }
 
 func (l *loop) closeFds() {
-	for _, fd := range []int{l.ep, l.wake, l.pipe[0], l.pipe[1]} {
+	for _, fd := range []int{l.ep, l.wake} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -203,12 +210,21 @@ func (l *loop) handle(events []unix.EpollEvent) (quit bool) {
 		case evPidfd:
 			if r := l.sessions[e.Fd]; r != nil && !r.exiting {
 				r.exiting = true
-				r.s.reap()
+				r.known = r.s.reap()
 				now := time.Now()
 				r.quietAt, r.endAt = now.Add(drainQuiet), now.Add(drainMax)
 				r.pause = pacing{}
 				l.timed[r] = struct{}{}
 				l.push(r)
+			}
+		case evExits:
+			var b [8]byte
+			_, _ = unix.Read(l.exits, b[:])
+			for r := range l.timed {
+				if r.exiting && !r.known && r.s.reap() {
+					r.known = true
+					l.push(r)
+				}
 			}
 		case evMaster:
 			if r := l.sessions[e.Fd]; r != nil {
@@ -251,11 +267,11 @@ func (l *loop) turn() {
 			l.push(r)
 		case readDry:
 			if r.exiting && !time.Now().Before(r.quietAt) {
-				l.end(r)
+				l.finish(r)
 			}
 		case readHup:
 			if r.exiting {
-				l.end(r)
+				l.finish(r)
 			}
 		}
 	}
@@ -303,9 +319,11 @@ func (l *loop) fetch(s *Session) (int, error) {
 	if !l.splice {
 		return l.fetchDirect(s)
 	}
-	n64, err := unix.Splice(s.master, nil, l.pipe[1], nil, readSize, unix.SPLICE_F_NONBLOCK)
+	s.ring.Arm()
+	n64, err := unix.Splice(s.master, nil, l.pipe.W, nil, readSize, unix.SPLICE_F_NONBLOCK)
 	n := int(n64)
 	if err != nil {
+		s.ring.Disarm()
 		if errors.Is(err, unix.EINVAL) {
 			l.log.Warn("splice from a terminal is not supported by this kernel: a crash can lose the bytes of one read")
 			l.splice = false
@@ -314,13 +332,15 @@ func (l *loop) fetch(s *Session) (int, error) {
 		return 0, err
 	}
 	if n <= 0 {
+		s.ring.Disarm()
 		return 0, nil
 	}
+	failpoint.Hit("ptymgr.read.spliced")
 	start := s.ring.Head()
 	a, b := s.ring.Begin(n)
 	for _, p := range [][]byte{a, b} {
 		for len(p) > 0 {
-			k, err := unix.Read(l.pipe[0], p)
+			k, err := unix.Read(l.pipe.R, p)
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
@@ -330,6 +350,7 @@ func (l *loop) fetch(s *Session) (int, error) {
 			p = p[k:]
 		}
 	}
+	failpoint.Hit("ptymgr.read.copied")
 	s.ring.Commit(n)
 	s.offer(start, a, b)
 	return n, nil
@@ -350,6 +371,15 @@ func (l *loop) fetchDirect(s *Session) (int, error) {
 	s.ring.Commit(n)
 	s.offer(start, a[:n], nil)
 	return n, nil
+}
+
+// finish ends a session whose output is drained, once its status is known, or
+// when nobody told it for as long as a drain may take.
+func (l *loop) finish(r *reading) {
+	r.drained = true
+	if r.known || !time.Now().Before(r.endAt) {
+		l.end(r)
+	}
 }
 
 // end takes a session out of the set and hands it on: its output is complete.
@@ -374,6 +404,9 @@ func (l *loop) tick() int {
 		case r.exiting:
 			at = r.quietAt
 			if r.endAt.Before(at) {
+				at = r.endAt
+			}
+			if r.drained {
 				at = r.endAt
 			}
 			if !now.Before(at) {

@@ -72,6 +72,7 @@ func (c Config) withDefaults() Config {
 type Manager struct {
 	cfg      atomic.Pointer[Config]
 	store    Store
+	vault    Vault
 	hub      *events.Hub
 	log      *zap.Logger
 	loop     *loop
@@ -86,32 +87,37 @@ type Manager struct {
 	stop chan struct{} // ends the sweeper
 	wg   sync.WaitGroup
 
+	typing sync.Mutex // guards inPipe, over calls that do not block
+	inPipe Pipe
+
+	adopted Adopted
+
 	bytesIn atomic.Uint64
 	running atomic.Int64
 	viewers atomic.Int64
 }
 
-// New starts a manager. Sessions that the store calls living and that have no
-// process here are marked lost.
-func New(cfg Config, st Store, hub *events.Hub, log *zap.Logger) (*Manager, error) {
-	m := &Manager{store: st, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
+// New starts a manager. Sessions that an earlier process left in the vault are
+// adopted; those that the store calls living and that are not there are marked
+// lost.
+func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*Manager, error) {
+	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
+	_, m.inPipe = vault.Pipes()
 	// What the daemon inherited must not reach a session (EINVAL: before Linux 5.11).
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		m.log.Warn("mark inherited descriptors close-on-exec", zap.Error(err))
 	}
-	lost, err := st.LoseUnfinished(context.Background(), nil, time.Now())
+	living, err := m.adopt(context.Background())
 	if err != nil {
-		return nil, fmt.Errorf("mark lost sessions: %w", err)
+		return nil, err
 	}
-	if len(lost) > 0 {
-		m.log.Warn("sessions of an earlier daemon are lost", zap.Int("count", len(lost)))
-	}
-	if m.loop, err = newLoop(m.log); err != nil {
+	if m.loop, err = newLoop(m.log, vault); err != nil {
 		return nil, err
 	}
 	m.scribe = newScribe(m)
+	m.settleAdopted(living)
 	m.wg.Go(m.sweep)
 	return m, nil
 }
@@ -187,7 +193,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 		return m.infoOf(row), true, nil
 	}
 	failpoint.Hit("ptymgr.create.inserted")
-	s, err := m.start(row, shell, spec.OutputLimit)
+	s, err := m.start(context.WithoutCancel(ctx), row, shell, spec.OutputLimit)
 	if err != nil {
 		m.forget(ctx, row.ID, err)
 		return Info{}, false, err
@@ -420,6 +426,9 @@ func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	if s, ok := m.sessions.LoadAndDelete(id); ok {
+		if err := m.vault.Drop(s.kept); err != nil {
+			m.log.Warn("drop a session's descriptors", zap.String("session", id), zap.Error(err))
+		}
 		s.mu.Lock()
 		s.removed = true
 		s.mu.Unlock()
@@ -517,10 +526,32 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 		return true
 	})
 	wg.Wait()
+	return m.quit()
+}
+
+// Leave ends all goroutines and leaves the sessions to the next process.
+// Nothing starts once it has begun.
+func (m *Manager) Leave() error {
+	m.mu.Lock()
+	was := m.shut
+	m.shut = true
+	m.mu.Unlock()
+	if was {
+		return nil
+	}
+	m.busy.Wait()
+	close(m.stop)
+	return m.quit()
+}
+
+// quit ends the goroutines. The rings' memory goes with the process, or stays
+// with the vault.
+func (m *Manager) quit() error {
 	m.loop.stop()
 	m.wg.Wait()
 	err := m.scribe.stop()
 	m.sessions.Range(func(_ string, s *Session) bool {
+		s.closeMaster()
 		s.ring.Close()
 		return true
 	})

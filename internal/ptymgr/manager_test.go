@@ -54,7 +54,11 @@ func manager(t *testing.T, edit ...func(*ptymgr.Config)) *ptymgr.Manager {
 	for _, f := range edit {
 		f(&cfg)
 	}
-	m, err := ptymgr.New(cfg, st, events.NewHub(), log)
+	v, err := ptymgr.NewDirect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ptymgr.New(cfg, st, v, events.NewHub(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +66,7 @@ func manager(t *testing.T, edit ...func(*ptymgr.Config)) *ptymgr.Manager {
 		if err := m.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
+		v.Close()
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
@@ -424,7 +429,12 @@ func TestShutdownRefusesAndEnds(t *testing.T) {
 	log := zaptest.NewLogger(t)
 	st := openStore(t, log)
 	defer st.Close()
-	m, err := ptymgr.New(ptymgr.Config{Grace: time.Second}, st, events.NewHub(), log)
+	v, err := ptymgr.NewDirect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	m, err := ptymgr.New(ptymgr.Config{Grace: time.Second}, st, v, events.NewHub(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

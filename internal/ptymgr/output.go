@@ -86,10 +86,8 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	if err := s.checkLine(data); err != nil {
 		return err
 	}
-	var who ClientID
-	copy(who[:], newClientID())
 	acked := make(chan struct{})
-	s.Client(who, 0, func(n uint64) {
+	who := s.passing(func(n uint64) {
 		if n == uint64(len(data)) {
 			close(acked) // counts only grow: once
 		}

@@ -116,6 +116,9 @@ func (sc *scribe) writeEnds() bool {
 		r := s.rec
 		s.mu.Unlock()
 		_, err := sc.m.store.MarkEnded(context.Background(), s.id, r.State, r.ExitCode, r.Signal, r.EndedAt, r.FinalOffset, r.Error)
+		if err == nil {
+			sc.m.putBy(s)
+		}
 		sc.mu.Lock()
 		if err != nil {
 			sc.ends = append(ends[i:len(ends):len(ends)], sc.ends...)

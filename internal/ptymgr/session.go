@@ -8,6 +8,7 @@ import (
 
 	"github.com/ptyd/ptyd/internal/buffer"
 	"github.com/ptyd/ptyd/internal/events"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,10 @@ type Session struct {
 	ring  *buffer.Ring
 	rd    *reading // owned by the reading thread; set before it knows the session
 
+	blk   block  // in the ring's memfd
+	kept  string // the vault's name of its descriptors; of the scribe once it has ended
+	put   bool   // of the scribe: only its memory is kept
+	began int64  // CLOCK_BOOTTIME of the fork, nanoseconds
 	pid   int
 	pidfd int // closed with the master
 
@@ -41,18 +46,11 @@ type Session struct {
 	viewers map[*Viewer]struct{}
 	owner   *Viewer // holds the size
 	useSeq  uint64
-	status  exitStatus
+	status  ExitStatus
 	closing bool // somebody ended it by Close
 	removed bool
 
 	done chan struct{} // closed once rec has the end
-}
-
-// exitStatus is what the kernel told of the leader's end.
-type exitStatus struct {
-	known  bool
-	code   *int
-	signal string
 }
 
 // ID is the session's id.
@@ -86,21 +84,16 @@ func (s *Session) withMaster(f func(fd int) error) error {
 	return f(s.master)
 }
 
-func (s *Session) writeMaster(p []byte) (n int, err error) {
-	err = s.withMaster(func(fd int) (e error) {
-		n, e = unix.Write(fd, p)
-		return e
-	})
-	return max(n, 0), err
-}
-
 // closeMaster gives the descriptors back. Only the reading thread calls it,
 // after it has left both.
 func (s *Session) closeMaster() {
 	s.fdmu.Lock()
-	unix.Close(s.master)
-	unix.Close(s.pidfd)
-	s.master, s.pidfd = -1, -1
+	for _, fd := range []*int{&s.master, &s.pidfd} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+		}
+		*fd = -1
+	}
 	s.fdmu.Unlock()
 	s.in.close()
 }
@@ -116,13 +109,16 @@ func (s *Session) kill(sig unix.Signal) {
 	}
 }
 
-// reap takes the leader's status from the kernel. Called on the reading thread
-// when the pidfd became readable.
-func (s *Session) reap() {
-	st := waitStatus(s.pidfd)
-	s.mu.Lock()
-	s.status = st
-	s.mu.Unlock()
+// reap asks how the leader ended; false while that is not known. Called on the
+// reading thread after the pidfd became readable.
+func (s *Session) reap() bool {
+	st, ok := s.m.vault.Exit(s.pid, s.pidfd, s.began)
+	if ok {
+		s.mu.Lock()
+		s.status = st
+		s.mu.Unlock()
+	}
+	return ok
 }
 
 // ended is called on the reading thread when all output is in the ring and the
@@ -130,21 +126,29 @@ func (s *Session) reap() {
 func (s *Session) ended() {
 	now := time.Now()
 	s.mu.Lock()
-	s.rec.State = Exited
-	if !s.status.known {
-		s.rec.State = Lost
-		s.rec.Error = "its end was not seen"
-	}
-	s.rec.ExitCode, s.rec.Signal = s.status.code, s.status.signal
-	s.rec.EndedAt = now
-	s.rec.FinalOffset = s.ring.Head()
+	s.endLocked(s.status, now)
+	st := s.status
 	s.mu.Unlock()
+	failpoint.Hit("ptymgr.end.drained")
+	s.blk.end(st, now) // from here on the end survives a crash
+	failpoint.Hit("ptymgr.end.written")
 	s.ring.Seal()
 	s.m.running.Add(-1)
 	s.m.scribe.end(s) // before done: whoever saw the end can wait for its row
 	close(s.done)
 	s.notify()
 	s.m.changed(s)
+}
+
+// endLocked puts the end into the record.
+func (s *Session) endLocked(st ExitStatus, at time.Time) {
+	s.rec.State = Exited
+	if !st.Known {
+		s.rec.Error = "its end was not seen"
+	}
+	s.rec.ExitCode, s.rec.Signal = st.Code, st.Signal
+	s.rec.EndedAt = at
+	s.rec.FinalOffset = s.ring.Head()
 }
 
 // Signal sends sig to the terminal's foreground process group. INT, QUIT and

@@ -1,6 +1,8 @@
 package ptymgr
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/problem"
+	"github.com/ptyd/ptyd/internal/ptymgr/stage"
 )
 
 // DefaultPath is the PATH of sessions where the configuration names none.
@@ -164,8 +168,11 @@ func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// start makes the PTY, the ring and the process of r. Errors are for people.
-func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
+// start makes the PTY, the ring and the process of r, in an order that leaves
+// nothing behind when this process dies in between: descriptors are stored
+// before the process exists, and it runs nothing before they are safe. Errors
+// are for people.
+func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) (s *Session, err error) {
 	env := environ(append([]string{"SHELL=" + m.cfg.Load().Shell}, m.baseEnv()...), r.Env, r.ID)
 	path, err := lookPath(r.Argv[0], r.Cwd, getenv(env, "PATH"))
 	if err != nil {
@@ -174,6 +181,10 @@ func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
 	argv := r.Argv
 	if shell { // a leading dash makes it a login shell
 		argv = append([]string{"-" + filepath.Base(r.Argv[0])}, r.Argv[1:]...)
+	}
+	name, err := m.vault.NewName()
+	if err != nil {
+		return nil, err
 	}
 	ring, err := buffer.New(r.Epoch, limit)
 	if err != nil {
@@ -184,30 +195,132 @@ func (m *Manager) start(r Record, shell bool, limit int64) (*Session, error) {
 		ring.Close()
 		return nil, outOf(err)
 	}
-	s := &Session{m: m, id: r.ID, epoch: r.Epoch, limit: limit, ring: ring, master: master, pidfd: -1, rec: r,
-		viewers: map[*Viewer]struct{}{}, done: make(chan struct{})}
-	s.in.clients = map[ClientID]*inClient{}
-	s.records = []record{{seq: 1, cols: r.Cols, rows: r.Rows}}
-	s.recSeq.Store(1)
-	s.outputAt.Store(time.Now().UnixNano())
-	s.pid, _, err = syscall.StartProcess(path, argv, &syscall.ProcAttr{
-		Dir:   r.Cwd,
-		Env:   env,
-		Files: []uintptr{slave.Fd(), slave.Fd(), slave.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0, PidFD: &s.pidfd},
-	})
-	slave.Close()
-	if err != nil {
-		unix.Close(master)
-		ring.Close()
-		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) {
-			return nil, outOf(err)
+	s = m.newSession(r, ring, limit, name)
+	s.master = master
+	defer slave.Close()
+	defer func() {
+		if err != nil {
+			_ = m.vault.Drop(name)
+			s.bury()
+			s.closeMaster()
+			ring.Close()
 		}
-		return nil, &problem.Error{Code: problem.ExecFailed, Field: "argv", Detail: fmt.Sprintf("%s: %v", path, err),
-			Hint: "the file may be no program of this machine, or its interpreter may be missing"}
+	}()
+	s.blk.begin(r.ID)
+	if err := m.vault.Keep(name, master, ring.FD()); err != nil {
+		return nil, fmt.Errorf("store the session's descriptors: %w", err)
+	}
+	failpoint.Hit("ptymgr.start.kept")
+	if err := s.fork(ctx, path, argv, env, slave.Fd()); err != nil {
+		return nil, err
 	}
 	s.rec.State, s.rec.PID, s.rec.StartedAt = Running, s.pid, time.Now()
 	return s, nil
+}
+
+// newSession is a session without a process.
+func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name string) *Session {
+	s := &Session{m: m, id: r.ID, epoch: r.Epoch, limit: limit, ring: ring, blk: ring.Block(), kept: name, master: -1, pidfd: -1, rec: r,
+		viewers: map[*Viewer]struct{}{}, done: make(chan struct{})}
+	s.in.clients = map[ClientID]*inClient{}
+	s.in.blk = s.blk
+	s.outputAt.Store(time.Now().UnixNano())
+	s.records = []record{{seq: 1, cols: r.Cols, rows: r.Rows}}
+	s.recSeq.Store(1)
+	return s
+}
+
+// fork starts the stage, stores what it is, and lets it through to the program.
+func (s *Session) fork(ctx context.Context, path string, argv, env []string, slave uintptr) error {
+	exe, args, err := stage.Command(path, argv)
+	if err != nil {
+		return err
+	}
+	var gate, errs [2]int
+	if err := unix.Pipe2(gate[:], unix.O_CLOEXEC); err != nil {
+		return outOf(err)
+	}
+	defer unix.Close(gate[0])
+	gateOpen := true
+	openGate := func(let bool) {
+		if gateOpen {
+			gateOpen = false
+			if let {
+				_, _ = unix.Write(gate[1], []byte{1})
+			}
+			unix.Close(gate[1])
+		}
+	}
+	defer openGate(false)
+	if err := unix.Pipe2(errs[:], unix.O_CLOEXEC); err != nil {
+		return outOf(err)
+	}
+	defer unix.Close(errs[0])
+	began := bootTime()
+	s.pid, _, err = syscall.StartProcess(exe, args, &syscall.ProcAttr{
+		Dir:   s.rec.Cwd,
+		Env:   env,
+		Files: []uintptr{slave, slave, slave, uintptr(gate[0]), uintptr(errs[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0, PidFD: &s.pidfd, Cloneflags: s.m.vault.CloneFlags()},
+	})
+	unix.Close(errs[1])
+	if err != nil {
+		s.pid = 0
+		return s.execError(path, err)
+	}
+	failpoint.Hit("ptymgr.start.forked")
+	p, _ := readStat(s.pid)
+	s.blk.process(s.pid, p.start, began, time.Now())
+	s.began = began
+	if err = s.m.vault.Keep(s.kept, s.pidfd); err == nil {
+		err = s.m.vault.Settle(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("store the session's process: %w", err) // the gate closes: nothing runs
+	}
+	failpoint.Hit("ptymgr.start.settled")
+	s.blk.u32(blkReleased).Store(1)
+	failpoint.Hit("ptymgr.start.released")
+	openGate(true)
+	var e [4]byte
+	n, err := unix.Read(errs[0], e[:])
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Read(errs[0], e[:])
+	}
+	if n == len(e) {
+		return s.execError(path, unix.Errno(binary.NativeEndian.Uint32(e[:])))
+	}
+	return nil
+}
+
+// bury waits for a process that became no program; its gate is closed.
+func (s *Session) bury() {
+	if s.pidfd < 0 {
+		return
+	}
+	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+	fds := []unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	s.m.vault.Exit(s.pid, s.pidfd, s.began)
+}
+
+func (s *Session) execError(path string, err error) error {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) {
+		return outOf(err)
+	}
+	return &problem.Error{Code: problem.ExecFailed, Field: "argv", Detail: fmt.Sprintf("%s: %v", path, err),
+		Hint: "the file may be no program of this machine, or its interpreter may be missing"}
+}
+
+// bootTime is CLOCK_BOOTTIME in nanoseconds.
+func bootTime() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return ts.Nano()
 }
 
 // outOf names a shortage of the machine in words of the user's.
@@ -240,7 +353,7 @@ const (
 )
 
 // waitStatus reaps the process behind pidfd, which has ended.
-func waitStatus(pidfd int) exitStatus {
+func waitStatus(pidfd int) ExitStatus {
 	var si siginfoChild
 	for {
 		err := unix.Waitid(unix.P_PIDFD, pidfd, (*unix.Siginfo)(unsafe.Pointer(&si)), unix.WEXITED|unix.WNOHANG, nil)
@@ -248,18 +361,23 @@ func waitStatus(pidfd int) exitStatus {
 			continue
 		}
 		if err != nil || si.pid == 0 {
-			return exitStatus{}
+			return ExitStatus{}
 		}
 		break
 	}
-	switch si.code {
+	return statusOf(si.code, si.status)
+}
+
+// statusOf reads si_code and si_status of a child's end.
+func statusOf(code, status int32) ExitStatus {
+	switch code {
 	case cldExited:
-		c := int(si.status)
-		return exitStatus{known: true, code: &c}
+		c := int(status)
+		return ExitStatus{Known: true, Code: &c}
 	case cldKilled, cldDumped:
-		return exitStatus{known: true, signal: signalName(unix.Signal(si.status))}
+		return ExitStatus{Known: true, Signal: signalName(unix.Signal(status))}
 	}
-	return exitStatus{}
+	return ExitStatus{}
 }
 
 func signalName(sig unix.Signal) string {

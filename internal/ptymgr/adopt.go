@@ -1,0 +1,258 @@
+package ptymgr
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/failpoint"
+	"github.com/ptyd/ptyd/internal/problem"
+)
+
+// Adopted counts what a start took over.
+type Adopted struct {
+	Sessions   int   // living ones
+	Ended      int   // ended ones whose output is kept
+	Lost       int   // that the store called living and nothing backs
+	Dropped    int   // stored descriptors that were of no use
+	BytesSaved int64 // output that was in flight
+}
+
+// Adopted tells what this manager took over when it started.
+func (m *Manager) Adopted() Adopted { return m.adopted }
+
+// adopt takes over what the vault holds. It returns the sessions that live; the
+// reading thread does not run yet.
+func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
+	out, _ := m.vault.Pipes()
+	flight, err := unix.IoctlGetInt(out.R, unix.TIOCINQ)
+	if err != nil {
+		return nil, fmt.Errorf("look into the output pipe: %w", err)
+	}
+	typed, err := unix.IoctlGetInt(m.inPipe.R, unix.TIOCINQ)
+	if err != nil {
+		return nil, fmt.Errorf("look into the input pipe: %w", err)
+	}
+	var keep []string
+	for _, h := range m.vault.Held() {
+		s, why := m.take(ctx, h, flight, typed)
+		if s == nil {
+			m.adopted.Dropped++
+			m.log.Warn("stored descriptors are dropped", zap.String("name", h.Name), zap.Error(why))
+			if err := m.vault.Drop(h.Name); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		m.sessions.Store(s.id, s)
+		if isClosed(s.done) {
+			m.adopted.Ended++
+			continue
+		}
+		keep = append(keep, s.id)
+		living = append(living, s)
+		m.running.Add(1)
+		if s.rec.State == Starting {
+			s.rec.State, s.rec.PID = Running, s.pid
+			s.rec.StartedAt = time.UnixMicro(int64(s.blk.u64(blkStartedAt).Load()))
+			if err := m.store.MarkRunning(ctx, s.id, s.pid, s.rec.StartedAt); err != nil {
+				return nil, fmt.Errorf("record an adopted session: %w", err)
+			}
+		}
+	}
+	m.adopted.Sessions = len(living)
+	m.emptyInput() // whoever it was for has it in its count
+	for {          // bytes of a session that is not there any more
+		var b [readSize]byte
+		if n, err := unix.Read(out.R, b[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	failpoint.Hit("ptymgr.adopt.taken")
+	lost, err := m.store.LoseUnfinished(ctx, m.known(), time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("mark lost sessions: %w", err)
+	}
+	if m.adopted.Lost = len(lost); len(lost) > 0 {
+		m.log.Warn("sessions are lost: nothing of them outlived the last daemon", zap.Int("count", len(lost)), zap.Strings("sessions", lost))
+	}
+	return living, nil
+}
+
+// known are the ids of all sessions whose descriptors are here: the ended ones
+// among them get their end from the scribe, not as lost.
+func (m *Manager) known() []string {
+	var ids []string
+	m.sessions.Range(func(id string, _ *Session) bool {
+		ids = append(ids, id)
+		return true
+	})
+	return ids
+}
+
+// take makes a session of stored descriptors; nil and the reason where they
+// are none that can be taken. It closes what it does not use.
+func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Session, why error) {
+	rest := []int{h.Master, h.Pidfd}
+	defer func() {
+		if s == nil || isClosed(s.done) {
+			for _, fd := range rest {
+				if fd >= 0 {
+					unix.Close(fd)
+				}
+			}
+		}
+	}()
+	if h.Memfd < 0 {
+		return nil, errors.New("no memory among them")
+	}
+	ring, err := buffer.Open(h.Memfd)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if s == nil {
+			ring.Close()
+		}
+	}()
+	blk := block(ring.Block())
+	if !bytes.Equal(blk[blkBoot:blkBoot+blkBootLen], bootID()) {
+		return nil, errors.New("of another boot")
+	}
+	id := blk.id()
+	if _, twice := m.sessions.Load(id); twice {
+		return nil, fmt.Errorf("session %s is stored twice", id)
+	}
+	row, err := m.store.GetSession(ctx, id)
+	if err != nil {
+		if h.Pidfd >= 0 && !problem.Is(err, problem.NotFound) {
+			return nil, err
+		}
+		if h.Pidfd >= 0 { // nobody could ever see it again
+			_ = unix.PidfdSendSignal(h.Pidfd, unix.SIGKILL, nil, 0)
+		}
+		return nil, fmt.Errorf("session %s: %w", id, err)
+	}
+	if row.Epoch != ring.Epoch() {
+		return nil, fmt.Errorf("session %s: epoch %016x, recorded is %016x", id, ring.Epoch(), row.Epoch)
+	}
+	s = m.newSession(row, ring, ring.Limit(), h.Name)
+	s.pid, s.began = int(blk.u32(blkPid).Load()), int64(blk.u64(blkBegan).Load())
+	if st, at, ok := blk.status(); ok {
+		s.endLocked(st, at)
+		s.in.closed = true
+		ring.Seal()
+		close(s.done)
+		return s, nil
+	}
+	switch {
+	case h.Master < 0:
+		s, why = nil, fmt.Errorf("session %s: no terminal", id)
+	case h.Pidfd < 0 || blk.u32(blkReleased).Load() == 0:
+		s, why = nil, fmt.Errorf("session %s: the daemon died before it ran", id)
+	default:
+		if why = samePid(h.Pidfd, s.pid); why != nil {
+			s = nil
+		}
+	}
+	if s == nil {
+		return nil, why
+	}
+	if ring.Busy() {
+		out, _ := m.vault.Pipes()
+		n, err := ring.Recover(flight, func(p []byte) error {
+			for len(p) > 0 {
+				k, err := unix.Read(out.R, p)
+				if err != nil && !errors.Is(err, unix.EINTR) {
+					return err
+				}
+				p = p[max(k, 0):]
+			}
+			return nil
+		})
+		if err != nil {
+			m.log.Error("output in flight could not be recovered", zap.String("session", id), zap.Error(err))
+		}
+		m.adopted.BytesSaved += int64(n)
+	}
+	s.recoverInput(typed)
+	s.master, s.pidfd = h.Master, h.Pidfd
+	unix.CloseOnExec(s.master)
+	unix.CloseOnExec(s.pidfd)
+	if err := unix.SetNonblock(s.master, true); err != nil {
+		m.log.Warn("set a terminal non-blocking", zap.String("session", id), zap.Error(err))
+	}
+	if ws, err := unix.IoctlGetWinsize(s.master, unix.TIOCGWINSZ); err == nil && ws.Col > 0 && ws.Row > 0 {
+		s.rec.Cols, s.rec.Rows = ws.Col, ws.Row
+		s.records[0].cols, s.records[0].rows = ws.Col, ws.Row
+	}
+	return s, nil
+}
+
+// samePid checks that a pidfd refers to the process of that number, or to one
+// that has ended.
+func samePid(pidfd, pid int) error {
+	b, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(b) {
+		if v, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
+			if n, err := strconv.Atoi(string(bytes.TrimSpace(v))); err == nil && (n == pid || n == -1) {
+				return nil
+			}
+			return fmt.Errorf("the process is %s, recorded is %d", bytes.TrimSpace(v), pid)
+		}
+	}
+	return errors.New("no descriptor of a process")
+}
+
+// settleAdopted lets the adopted sessions go on, and has the ends recorded that
+// an earlier process did not get to record.
+func (m *Manager) settleAdopted(living []*Session) {
+	for _, s := range living {
+		m.loop.add(s)
+	}
+	m.sessions.Range(func(_ string, s *Session) bool {
+		if isClosed(s.done) {
+			m.scribe.end(s)
+		}
+		return true
+	})
+}
+
+// putBy keeps the output of an ended session and lets go of its terminal and
+// process: stored under a new name first, dropped under the old one then.
+func (m *Manager) putBy(s *Session) {
+	m.vault.Exited(func(pid int) bool {
+		live := false
+		m.sessions.Range(func(_ string, o *Session) bool {
+			live = o.pid == pid && !isClosed(o.done)
+			return !live
+		})
+		return !live
+	})
+	if s.put {
+		return
+	}
+	name, err := m.vault.NewName()
+	if err == nil {
+		err = m.vault.Keep(name, s.ring.FD())
+	}
+	if err == nil {
+		err = m.vault.Drop(s.kept)
+		s.kept = name
+	}
+	s.put = true
+	if err != nil { // it stays as it is: more descriptors than needed, nothing lost
+		s.logger().Warn("put an ended session's output by", zap.Error(err))
+	}
+}

@@ -1,0 +1,43 @@
+/* The stage of a session's process between fork and exec: it waits at a gate
+ * until the daemon has put everything away that a crash must not lose, and
+ * becomes the program only when one byte arrives there. End of file means that
+ * the daemon died: then nothing is run.
+ *
+ *   stage PATH ARG0 [ARG…]     environment: the program's
+ *   3  gate, to read from      4  errors: an errno, 4 bytes, when exec fails
+ *
+ * No libc: it starts in a fraction of a millisecond and is a few kilobytes. */
+#if defined(__x86_64__)
+enum { SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_fcntl = 72, SYS_execve = 59, SYS_exit = 231 };
+static long call(long n, long a, long b, long c) {
+  long r;
+  __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+  return r;
+}
+__asm__(".globl _start\n_start:\n xor %ebp,%ebp\n mov %rsp,%rdi\n and $-16,%rsp\n call start\n");
+#elif defined(__aarch64__)
+enum { SYS_read = 63, SYS_write = 64, SYS_close = 57, SYS_fcntl = 25, SYS_execve = 221, SYS_exit = 94 };
+static long call(long n, long a, long b, long c) {
+  register long x8 __asm__("x8") = n, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  return x0;
+}
+__asm__(".globl _start\n_start:\n mov x29,#0\n mov x0,sp\n bl start\n");
+#else
+#error "no stage for this machine: the daemon uses itself"
+#endif
+enum { GATE = 3, ERRORS = 4, F_SETFD = 2, FD_CLOEXEC = 1, EINTR = 4 };
+void start(long *sp) {
+  long argc = sp[0];
+  char **argv = (char **)(sp + 1), **envp = argv + argc + 1;
+  char c;
+  long n;
+  do n = call(SYS_read, GATE, (long)&c, 1); while (n == -EINTR);
+  if (n != 1 || argc < 3) call(SYS_exit, 127, 0, 0);
+  call(SYS_close, GATE, 0, 0);
+  call(SYS_fcntl, ERRORS, F_SETFD, FD_CLOEXEC);
+  int e = -(int)call(SYS_execve, (long)argv[1], (long)(argv + 2), (long)envp);
+  call(SYS_write, ERRORS, (long)&e, sizeof e);
+  call(SYS_exit, 127, 0, 0);
+  __builtin_unreachable();
+}

@@ -1,0 +1,88 @@
+// Package stage is the program that a session's process runs between fork and
+// exec: it waits at a gate until the daemon has stored what a crash must not
+// lose. src/stage.c is that program; `make` builds it into bin/, from where it is
+// embedded. A binary built without it stages itself, which costs a few
+// milliseconds per session.
+//
+// The package must be imported by main before anything that is slow to
+// initialise: Main runs in its init when the process is a stage.
+package stage
+
+import (
+	"embed"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors of a stage beyond its terminal.
+const (
+	Gate   = 3 // one byte read here releases it, end of file ends it
+	Errors = 4 // an errno, four bytes in native order, when exec failed
+)
+
+// arg0 makes this very binary a stage.
+const arg0 = "ptyd: session is starting"
+
+//go:embed all:bin
+var bin embed.FS
+
+var program = sync.OnceValues(func() (string, error) {
+	code, err := bin.ReadFile("bin/stage")
+	if err != nil {
+		return "/proc/self/exe", nil
+	}
+	// A memfd needs no file on disk, and an upgrade cannot pull it away.
+	fd, err := unix.MemfdCreate("ptyd-stage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return "", fmt.Errorf("create the stage's memfd: %w", err)
+	}
+	if _, err := unix.Write(fd, code); err != nil {
+		return "", fmt.Errorf("write the stage: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return "", fmt.Errorf("seal the stage: %w", err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", fd), nil
+})
+
+// Command returns what to execute, and its argument list, for a stage that
+// becomes path with argv.
+func Command(path string, argv []string) (exe string, args []string, err error) {
+	exe, err = program()
+	return exe, append([]string{arg0, path}, argv...), err
+}
+
+func init() {
+	if len(os.Args) >= 3 && os.Args[0] == arg0 {
+		run()
+	}
+}
+
+// run is src/stage.c in Go.
+func run() {
+	var b [1]byte
+	for {
+		n, err := syscall.Read(Gate, b[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if n != 1 {
+			os.Exit(127)
+		}
+		break
+	}
+	_ = syscall.Close(Gate)
+	syscall.CloseOnExec(Errors)
+	err := syscall.Exec(os.Args[1], os.Args[2:], syscall.Environ())
+	var e [4]byte
+	if no, ok := err.(syscall.Errno); ok {
+		binary.NativeEndian.PutUint32(e[:], uint32(no))
+	}
+	_, _ = syscall.Write(Errors, e[:])
+	os.Exit(127)
+}
