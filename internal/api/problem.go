@@ -80,7 +80,8 @@ func asProblem(err error) Problem {
 // writeProblem answers r with err.
 func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+	// A full disk is told by the housekeeper, once.
+	if p.Status >= http.StatusInternalServerError && p.Code != problem.DiskFull && r.Context().Err() == nil {
 		s.log.Warn("request failed", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Error(err))
 	}
 	h := w.Header()

@@ -89,8 +89,21 @@ func (d *Daemon) checkDisk() error {
 		return nil
 	}
 	return problem.New(problem.DiskFull, "the disk of the state directory has %s left, and %s must stay free",
-		config.FormatSize(int64(free)), config.FormatSize(c.MinFree)).
+		about(free), config.FormatSize(c.MinFree)).
 		WithHint("free some space, or lower min_free; running sessions go on")
+}
+
+// about is a number of bytes for people, rounded down to a tenth.
+func about(n uint64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	tenths, i := n*10, 0
+	for ; tenths >= 10240 && i < len(units)-1; i++ {
+		tenths /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, units[i])
 }
 
 // freeBytes is what a process without special rights can still write.

@@ -65,23 +65,17 @@ type Daemon struct {
 }
 
 // Start starts a daemon. When it returns without an error, requests are served.
-func Start(ctx context.Context, o Options) (d *Daemon, err error) {
-	d = &Daemon{
+func Start(ctx context.Context, o Options) (*Daemon, error) {
+	d := &Daemon{
 		log: o.Log, level: o.Level, cfg: o.Config, stateDir: o.Config.StateDir, ownerUID: os.Geteuid(),
 		failed: make(chan error, 2),
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.closeAll())
-			d = nil
-		}
-	}()
 	unixL, tcpL, err := d.claim(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = d.build(ctx, o, tcpL.Addr().String())
 	}
-	if err := d.build(ctx, o, tcpL.Addr().String()); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, d.closeAll())
 	}
 	d.serve(unixL, tcpL)
 	return d, nil

@@ -184,6 +184,28 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// A panic inside a transaction leaves nothing behind and blocks nobody.
+func TestPanicInATransaction(t *testing.T) {
+	db := &database{Store: openAt(t, freshSQLite(t))}
+	func() {
+		defer func() {
+			if recover() != "boom" {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = db.write(t.Context(), "try", func(tx *txn) error {
+			if _, err := tx.exec(insertUser, "u_1", "x", nil, "viewer", 0, "", 0); err != nil {
+				t.Error(err)
+			}
+			panic("boom")
+		})
+	}()
+	db.user(t, "ann")
+	if users, err := db.ListUsers(t.Context()); err != nil || len(users) != 1 {
+		t.Errorf("%d users, %v", len(users), err)
+	}
+}
+
 func TestOpenShared(t *testing.T) {
 	dsn := freshSQLite(t)
 	link := filepath.Join(t.TempDir(), "link")

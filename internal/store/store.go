@@ -157,7 +157,15 @@ func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(*txn) error) e
 	if err != nil {
 		return err
 	}
-	if err := fn(&txn{ctx: ctx, tx: tx, d: s.d}); err != nil {
+	returned := false
+	defer func() {
+		if !returned { // fn panicked: an open transaction would block the writer
+			_ = tx.Rollback()
+		}
+	}()
+	err = fn(&txn{ctx: ctx, tx: tx, d: s.d})
+	returned = true
+	if err != nil {
 		return joinRollback(err, tx.Rollback())
 	}
 	return tx.Commit()
