@@ -8,6 +8,7 @@ import (
 
 	"github.com/ptyd/ptyd/internal/buffer"
 	"github.com/ptyd/ptyd/internal/events"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
@@ -139,6 +140,7 @@ func (s *Session) ended() {
 	s.rec.EndedAt = now
 	s.rec.FinalOffset = s.ring.Head()
 	s.mu.Unlock()
+	failpoint.Hit("ptymgr.end.reaped")
 	s.ring.Seal()
 	s.m.running.Add(-1)
 	s.m.scribe.end(s) // before done: whoever saw the end can wait for its row
