@@ -39,7 +39,7 @@ var layer = map[string]int{
 
 	"internal/daemon":     7, // wires everything
 	"internal/client":     7, // the API from outside
-	"internal/client/tty": 1, // a person's own terminal
+	"internal/client/tty": 8, // shows a stream in a person's own terminal
 
 	"internal/bench": 8, // measures the daemon from outside
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,8 @@ const maxPath = 107
 // Conn sends to a keeper or to a service manager. It is safe for concurrent
 // use; datagrams stay whole and the order of one goroutine's sends is kept.
 type Conn struct {
-	c *net.UnixConn
+	c   *net.UnixConn
+	raw syscall.RawConn
 }
 
 // Dial connects to the socket that NOTIFY_SOCKET names: a path, or "@" and a
@@ -40,7 +42,12 @@ func Dial(path string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to notify socket: %w", err)
 	}
-	return &Conn{c: c}, nil
+	raw, err := c.SyscallConn()
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("connect to notify socket: %w", err)
+	}
+	return &Conn{c: c, raw: raw}, nil
 }
 
 // shorten gives a name for path that fits into a socket address: itself, or one
@@ -67,14 +74,31 @@ func (c *Conn) Send(msg []byte, fds ...int) error {
 	if len(fds) > MaxFDs {
 		return fmt.Errorf("send notification: %d descriptors at once", len(fds))
 	}
+	if err := c.send(msg, fds); err != nil {
+		return fmt.Errorf("send notification: %w", err)
+	}
+	return nil
+}
+
+// send bypasses net's WriteMsgUnix, which refuses connected datagram sockets.
+func (c *Conn) send(msg []byte, fds []int) error {
 	var oob []byte
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	if _, _, err := c.c.WriteMsgUnix(msg, oob, nil); err != nil {
-		return fmt.Errorf("send notification: %w", err)
+	var err error
+	e := c.raw.Write(func(fd uintptr) bool {
+		for {
+			err = unix.Sendmsg(int(fd), msg, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			if err != unix.EINTR {
+				return err != unix.EAGAIN
+			}
+		}
+	})
+	if e != nil {
+		return e
 	}
-	return nil
+	return err
 }
 
 // Barrier returns when the receiver has done everything that was sent before,

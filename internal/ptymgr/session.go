@@ -129,7 +129,7 @@ func (s *Session) ended() {
 	s.endLocked(s.status, now)
 	st := s.status
 	s.mu.Unlock()
-	failpoint.Hit("ptymgr.end.drained")
+	failpoint.Hit("ptymgr.end.reaped")
 	s.blk.end(st, now) // from here on the end survives a crash
 	failpoint.Hit("ptymgr.end.written")
 	s.ring.Seal()

@@ -172,7 +172,7 @@ func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
 // nothing behind when this process dies in between: descriptors are stored
 // before the process exists, and it runs nothing before they are safe. Errors
 // are for people.
-func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) (s *Session, err error) {
+func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) (_ *Session, err error) {
 	env := environ(append([]string{"SHELL=" + m.cfg.Load().Shell}, m.baseEnv()...), r.Env, r.ID)
 	path, err := lookPath(r.Argv[0], r.Cwd, getenv(env, "PATH"))
 	if err != nil {
@@ -195,7 +195,7 @@ func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) 
 		ring.Close()
 		return nil, outOf(err)
 	}
-	s = m.newSession(r, ring, limit, name)
+	s := m.newSession(r, ring, limit, name)
 	s.master = master
 	defer slave.Close()
 	defer func() {

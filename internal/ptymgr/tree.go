@@ -96,10 +96,36 @@ func (p proc) signal(sig unix.Signal) {
 	}
 }
 
-// Close ends a session's whole process tree: TERM (with HUP, which interactive
-// shells heed, and CONT, for what is stopped), then after grace KILL. It
-// returns when the session has ended and nothing of it lives. A negative grace
-// is the configured one.
+// ignores reports whether p ignores sig, as interactive shells do with TERM.
+func (p proc) ignores(sig unix.Signal) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, b, ok := bytes.Cut(b, []byte("\nSigIgn:\t"))
+	if !ok {
+		return false
+	}
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	mask, err := strconv.ParseUint(string(line), 16, 64)
+	return err == nil && mask&(1<<(sig-1)) != 0
+}
+
+// ask tells p to end: TERM, or HUP where it ignores TERM, so that a shell at
+// its prompt goes at once and a program in its TERM handler is left to finish
+// it; and CONT, for what is stopped.
+func (p proc) ask() {
+	if p.ignores(unix.SIGTERM) {
+		p.signal(unix.SIGHUP)
+	} else {
+		p.signal(unix.SIGTERM)
+	}
+	p.signal(unix.SIGCONT)
+}
+
+// Close ends a session's whole process tree: it is asked to end, and after
+// grace killed. It returns when the session has ended and nothing of it lives.
+// A negative grace is the configured one.
 func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (Info, error) {
 	s, ok := m.sessions.Load(id)
 	if !ok {
@@ -109,7 +135,6 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 		grace = m.cfg.Load().Grace
 	}
 	deadline := time.Now().Add(grace)
-	gentle := []unix.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGCONT}
 	told := map[proc]bool{}
 	step := 5 * time.Millisecond
 	for {
@@ -124,9 +149,7 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 				p.signal(unix.SIGKILL)
 			} else if !told[p] { // also those that were born meanwhile
 				told[p] = true
-				for _, sig := range gentle {
-					p.signal(sig)
-				}
+				p.ask()
 			}
 		}
 		if hard && !ended && len(left) == 0 {

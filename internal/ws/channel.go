@@ -8,6 +8,7 @@ import (
 
 	"github.com/ptyd/ptyd/internal/auth"
 	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/problem"
 	"github.com/ptyd/ptyd/internal/ptymgr"
 	"github.com/ptyd/ptyd/internal/wire"
@@ -112,6 +113,7 @@ func (c *conn) attach(f wire.Frame) error {
 		return no(wire.CloseNoSession, "the session was removed")
 	}
 	at := ch.begin(a)
+	failpoint.Hit("ws.attach.subscribed")
 	if !ch.readOnly {
 		at.InputOffset = s.Client(c.client, a.InputOffset, ch.inputAcked)
 	}

@@ -136,6 +136,9 @@ func (c *conn) read() error {
 			return err
 		}
 		c.touch()
+		if len(msg) == 0 {
+			return refuse(wire.CloseBadFrame, "a message without a frame")
+		}
 		for len(msg) > 0 {
 			var f wire.Frame
 			if f, msg, err = wire.Decode(msg); err != nil {
