@@ -202,13 +202,13 @@ func (e *Exits) Find(pid int) (ExitRecord, bool) {
 		oldest = head - ExitsCapacity
 	}
 	for n := head; n > oldest; n-- {
-		r := e.load(n - 1)
-		if int(r.PID) != pid {
+		if int(int32(uint32(e.word(slot(n-1)).Load()))) != pid {
 			continue
 		}
+		r := e.load(n - 1)
 		// A consumed record may be overwritten while it is read: the keeper
 		// writes at the head, which is the place of the one a round before.
-		if n-1+ExitsCapacity <= e.word(offHead).Load() {
+		if n-1+ExitsCapacity <= e.word(offHead).Load() || int(r.PID) != pid {
 			return ExitRecord{}, false
 		}
 		return r, true

@@ -365,11 +365,11 @@ func waitStatus(pidfd int) ExitStatus {
 		}
 		break
 	}
-	return statusOf(si.code, si.status)
+	return StatusOf(si.code, si.status)
 }
 
-// statusOf reads si_code and si_status of a child's end.
-func statusOf(code, status int32) ExitStatus {
+// StatusOf reads si_code and si_status of a child's end.
+func StatusOf(code, status int32) ExitStatus {
 	switch code {
 	case cldExited:
 		c := int(status)
