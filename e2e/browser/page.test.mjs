@@ -129,7 +129,7 @@ describe("the page", () => {
     await connected(page);
     await eventually("three panes are back", async () => (await page.locator('[data-testid="terminal"]:visible').count()) === 3);
     await expectText(page, a.id, /this-is-a/);
-    await page.getByTestId("pane-close").click();
+    await pane(page, a.id).first().getByTestId("pane-close").click();
     await eventually("one pane less", async () => (await page.locator('[data-testid="terminal"]:visible').count()) === 2);
     const running = (await daemon.sessions()).filter((s) => s.state === "running");
     assert.ok(running.length >= 4, "closing a pane ended a session");
@@ -164,12 +164,12 @@ describe("the page", () => {
     await expectText(page, s.id, /copy-this-word/);
     // Select by the mouse: a double click takes the word.
     const cell = await page.evaluate((id) => {
-      const t = window.__ptyd.terminals.get(id).term;
+      const t = window.__ptyd.terminals[id].term;
       const r = t.element.querySelector(".xterm-screen").getBoundingClientRect();
       return { x: r.x + (r.width / t.cols) * 6.5, y: r.y + (r.height / t.rows) * 0.5 };
     }, s.id);
     await page.mouse.dblclick(cell.x, cell.y);
-    await eventually("the word is selected", () => page.evaluate((id) => window.__ptyd.terminals.get(id).term.getSelection() === "copy-this-word", s.id));
+    await eventually("the word is selected", () => page.evaluate((id) => window.__ptyd.terminals[id].term.getSelection() === "copy-this-word", s.id));
     await page.keyboard.press("Control+Shift+C");
     await page.keyboard.press("Control+Shift+V");
     await page.keyboard.press("Enter");
@@ -205,7 +205,7 @@ describe("the page", () => {
     await eventually("larger letters, fewer columns", async () => Number(await pane(page, id).first().getAttribute("data-cols")) < Number(cols));
     await page.reload();
     await connected(page);
-    await eventually("the settings stay", async () => (await page.evaluate((i) => window.__ptyd.terminals.get(i)?.term.options.fontSize, id)) === 22);
+    await eventually("the settings stay", async () => (await page.evaluate((i) => window.__ptyd.terminals[i]?.term.options.fontSize, id)) === 22);
     quiet(page);
     await page.context().close();
   });

@@ -21,7 +21,7 @@ describe("programs", () => {
   test("vim: edit, reload the page, go on, save", async () => {
     const file = path.join(files, "note.txt");
     const page = await loggedIn(browser, daemon);
-    const s = await daemon.create({ argv: ["vim", "-u", "NONE", "-N", file], name: "vim" });
+    const s = await daemon.create({ argv: ["vim", "-u", "NONE", "-N", "-c", "set laststatus=2", file], name: "vim" });
     await openSession(page, s.id);
     await expectText(page, s.id, /note\.txt/);
     await type(page, s.id, "ifirst line from the page\nsecond line, caf\u00e9 \u6f22\u5b57");
@@ -47,7 +47,7 @@ describe("programs", () => {
 
   test("two pages on one session with vim", async () => {
     const file = path.join(files, "shared.txt");
-    const s = await daemon.create({ argv: ["vim", "-u", "NONE", "-N", file], name: "shared" });
+    const s = await daemon.create({ argv: ["vim", "-u", "NONE", "-N", "-c", "set laststatus=2", file], name: "shared" });
     const [one, two] = await Promise.all([
       loggedIn(browser, daemon, { width: 1200, height: 800 }),
       loggedIn(browser, daemon, { width: 900, height: 700 }),
@@ -91,7 +91,7 @@ describe("programs", () => {
     await page.keyboard.press("F5");
     await expectText(page, s.id, /F10|Quit/);
     await shot(page, "htop");
-    const alternate = () => page.evaluate((id) => window.__ptyd.terminals.get(id).term.buffer.active.type, s.id);
+    const alternate = () => page.evaluate((id) => window.__ptyd.terminals[id].term.buffer.active.type, s.id);
     assert.equal(await alternate(), "alternate");
     await type(page, s.id, "q");
     await eventually("it has ended", async () => (await daemon.session(s.id)).state === "exited");

@@ -7,6 +7,6 @@
 // the origin where a browser may be behind it (origin.go), and the role. Only
 // then is its body read.
 //
-// The package has no goroutine of its own. Locks: refusals.mu and Page.mu are
+// The package has no goroutine of its own. Locks: refusals.mu and staticPage.mu are
 // each taken alone, and nothing is called while one is held.
 package api

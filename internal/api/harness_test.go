@@ -182,7 +182,7 @@ func (e *env) do(r req) resp {
 		body = bytes.NewReader(data)
 	}
 	base := e.url
-	tr := &http.Transport{DisableKeepAlives: true}
+	tr := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 	if r.socket {
 		base = "http://ptyd"
 		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

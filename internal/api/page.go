@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -21,13 +23,13 @@ import (
 type staticPage struct {
 	files fs.FS // nil: not built
 
-	// mu guards etags.
-	mu    sync.Mutex
-	etags map[string]string // by file name; the files are embedded and do not change
+	// mu guards made.
+	mu   sync.Mutex
+	made map[string]*file // by name; the files are embedded and do not change
 }
 
 func newStaticPage(files fs.FS) *staticPage {
-	return &staticPage{files: files, etags: map[string]string{}}
+	return &staticPage{files: files, made: map[string]*file{}}
 }
 
 // contentTypes are those of what the build makes. The system's table may be
@@ -70,7 +72,15 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	} else {
 		h.Set("Cache-Control", "no-cache")
 	}
-	etag := s.page.etag(name, data)
+	f := s.page.file(name, data)
+	data, etag := f.plain, f.etag
+	if f.gzip != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r) {
+			h.Set("Content-Encoding", "gzip")
+			data, etag = f.gzip, f.gzipTag
+		}
+	}
 	h.Set("ETag", etag)
 	if r.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
@@ -113,19 +123,53 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, data []byte) {
 	}
 }
 
-func (p *staticPage) etag(name string, data []byte) string {
+// file is one file in the forms it is sent in.
+type file struct {
+	plain, gzip   []byte // gzip nil: not worth it
+	etag, gzipTag string
+}
+
+// file makes the forms of a file at its first use: a start must not wait for it.
+func (p *staticPage) file(name string, data []byte) *file {
 	p.mu.Lock()
-	tag, ok := p.etags[name]
+	f := p.made[name]
 	p.mu.Unlock()
-	if ok {
-		return tag
+	if f != nil {
+		return f
 	}
 	sum := sha256.Sum256(data)
-	tag = `"` + hex.EncodeToString(sum[:12]) + `"`
+	tag := hex.EncodeToString(sum[:12])
+	f = &file{plain: data, etag: `"` + tag + `"`}
+	// Nothing secret is in these files, so compressing them tells nothing.
+	if small := compress(data); len(small) < len(data)*9/10 {
+		f.gzip, f.gzipTag = small, `"`+tag+`-gz"`
+	}
 	p.mu.Lock()
-	p.etags[name] = tag
+	p.made[name] = f
 	p.mu.Unlock()
-	return tag
+	return f
+}
+
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails for a bad level only
+	_, _ = z.Write(data)                                  // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// acceptsGzip reports whether the client takes gzip, by its name and not q=0.
+func acceptsGzip(r *http.Request) bool {
+	for _, v := range r.Header.Values("Accept-Encoding") {
+		for item := range strings.SplitSeq(v, ",") {
+			name, q, _ := strings.Cut(strings.TrimSpace(item), ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				q = strings.TrimSpace(q)
+				return !strings.HasPrefix(q, "q=0") || strings.Trim(q, "q=0.") != ""
+			}
+		}
+	}
+	return false
 }
 
 func contentType(name string) string {

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -53,6 +56,47 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s%s: %d %s", base, path, got.status, got.body)
 			}
 		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	text := strings.Repeat("const x = 1;\n", 1000)
+	e := newEnv(t, func(o *Options) {
+		o.Page = fstest.MapFS{"index.html": {Data: []byte("x")}, "assets/a.js": {Data: []byte(text)}, "assets/short.js": {Data: []byte("x")}}
+	})
+	for accept, compressed := range map[string]bool{
+		"gzip": true, "br, GZIP;q=0.5": true, "deflate , gzip": true, "": false, "identity": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false, "xgzip": false,
+	} {
+		for range 2 { // made, then kept
+			got := e.want(req{path: "/assets/a.js", header: map[string]string{"Accept-Encoding": accept}}, 200, "")
+			if got.header.Get("Vary") != "Accept-Encoding" {
+				t.Error("a cache would mix up the forms")
+			}
+			if is := got.header.Get("Content-Encoding") == "gzip"; is != compressed {
+				t.Errorf("Accept-Encoding %q: compressed %v", accept, is)
+				continue
+			}
+			body := got.body
+			if compressed {
+				z, err := gzip.NewReader(bytes.NewReader(body))
+				check(t, err)
+				body, err = io.ReadAll(z)
+				check(t, err)
+			}
+			if string(body) != text {
+				t.Errorf("Accept-Encoding %q: another content", accept)
+			}
+			tag := got.header.Get("ETag")
+			e.want(req{path: "/assets/a.js", header: map[string]string{"Accept-Encoding": accept, "If-None-Match": tag}}, 304, "")
+			other := "gzip"
+			if compressed {
+				other = "identity"
+			}
+			e.want(req{path: "/assets/a.js", header: map[string]string{"Accept-Encoding": other, "If-None-Match": tag}}, 200, "")
+		}
+	}
+	if got := e.do(req{path: "/assets/short.js", header: map[string]string{"Accept-Encoding": "gzip"}}); got.header.Get("Content-Encoding") != "" || string(got.body) != "x" {
+		t.Errorf("a short file: %v %q", got.header, got.body)
 	}
 }
 
@@ -145,7 +189,7 @@ func TestSecurityHeaders(t *testing.T) {
 		}
 	}
 	csp := e.do(req{path: "/"}).header.Get("Content-Security-Policy")
-	for _, need := range []string{"script-src 'self';", "style-src 'self';", "connect-src 'self' ws://" + e.addr + " wss://term.example.com;"} {
+	for _, need := range []string{"script-src 'self';", "style-src 'self';", "require-trusted-types-for 'script'", "trusted-types 'none'", "connect-src 'self' ws://" + e.addr + " wss://term.example.com;"} {
 		if !strings.Contains(csp, need) {
 			t.Errorf("the page's policy lacks %q: %s", need, csp)
 		}

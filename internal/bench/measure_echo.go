@@ -86,6 +86,11 @@ func measureEcho(ctx context.Context, r *runner) error {
 				defer es[k].close()
 			}
 			for n := 0; n < r.size.rounds; n += burst {
+				if n%(5*burst) == 0 {
+					if err := r.calm(ctx); err != nil {
+						return err
+					}
+				}
 				for k := range es {
 					if err := es[k^i&1].rounds(ctx, burst); err != nil {
 						return err

@@ -124,6 +124,9 @@ func each(n int, do func(i int) error) error {
 func measureStart(ctx context.Context, r *runner) error {
 	var again, first []stats.Pair
 	for i := range r.size.starts {
+		if err := r.calm(ctx); err != nil {
+			return err
+		}
 		peers := r.peers()
 		var a, f stats.Pair
 		for k := range peers {

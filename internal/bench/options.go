@@ -49,6 +49,7 @@ func ParseTests(s string) ([]string, error) {
 // sizes is how much of everything one run does.
 type sizes struct {
 	reps        int
+	patience    time.Duration // how long to wait for a calm moment before each pair
 	turns       int           // of each server within a repetition of the floods
 	oneBytes    uint64        // to a single viewer, in a turn
 	tenBytes    uint64        // to each of ten
@@ -64,13 +65,13 @@ type sizes struct {
 
 func (o Options) sizes() sizes {
 	s := sizes{
-		reps: 5, turns: 6, oneBytes: 16e6, tenBytes: 6e6, rounds: 400,
+		reps: 5, patience: 4 * time.Second, turns: 6, oneBytes: 16e6, tenBytes: 6e6, rounds: 400,
 		warm: time.Second, hold: 10 * time.Second, stalledReps: 2,
 		idle: 1000, settle: 2 * time.Second, idleCPU: 5 * time.Second, starts: 20,
 	}
 	if o.Short {
 		s = sizes{
-			reps: 2, turns: 3, oneBytes: 8e6, tenBytes: 3e6, rounds: 100,
+			reps: 2, patience: 400 * time.Millisecond, turns: 3, oneBytes: 8e6, tenBytes: 3e6, rounds: 100,
 			warm: time.Second, hold: 3 * time.Second, stalledReps: 1,
 			idle: 200, settle: time.Second, idleCPU: 2 * time.Second, starts: 5,
 		}

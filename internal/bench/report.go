@@ -17,6 +17,7 @@ type Report struct {
 	Date      time.Time      `json:"date"`
 	Version   string         `json:"version"` // of the daemon
 	Machine   procfs.Machine `json:"machine"`
+	Others    float64        `json:"others_busy"` // median of the processors busy with other things before each pair
 	Short     bool           `json:"short"`
 	SelfCheck bool           `json:"self_check,omitempty"`
 	Rows      []Row          `json:"rows"`

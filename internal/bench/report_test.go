@@ -68,6 +68,14 @@ func TestTable(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
 	}
+	if strings.Contains(table, "other programs") {
+		t.Error("it was a calm machine")
+	}
+	busy := sample()
+	busy.Others = 1.5
+	if !strings.Contains(busy.Table(), "other programs kept 1.5 of 2 cores busy") {
+		t.Errorf("a busy machine goes unsaid:\n%s", busy.Table())
+	}
 	width := 0
 	for line := range strings.Lines(table) {
 		if !strings.HasPrefix(line, "|") {

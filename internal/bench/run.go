@@ -40,6 +40,7 @@ type runner struct {
 	scratch string // a folder for the servers' files
 	serial  int    // of folders in it
 	version string
+	others  []float64 // processors busy with other things before each pair
 	rows    []Row
 }
 
@@ -78,6 +79,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		fmt.Fprintf(o.Log, "  %.0f s\n", time.Since(begin).Seconds())
 	}
 	rep.Version, rep.Rows = r.version, r.rows
+	if len(r.others) > 0 {
+		rep.Others = stats.Median(r.others)
+	}
 	return rep, failed
 }
 
@@ -124,6 +128,9 @@ type samples map[string]float64
 func (r *runner) pairs(ctx context.Context, n int, measure func(context.Context, target) (samples, error)) (map[string][]stats.Pair, error) {
 	out := map[string][]stats.Pair{}
 	for i := range n {
+		if err := r.calm(ctx); err != nil {
+			return nil, err
+		}
 		peers := r.peers()
 		var got [2]samples
 		for k := range peers {
@@ -149,6 +156,9 @@ func (r *runner) turns(ctx context.Context, n int, measure func(context.Context,
 		peers := r.peers()
 		all := func(ctx context.Context) error {
 			for i := range r.size.turns {
+				if err := r.calm(ctx); err != nil {
+					return err
+				}
 				var got [2]samples
 				for k := range peers {
 					k ^= i & 1

@@ -21,7 +21,7 @@ func tiny(t *testing.T) *runner {
 	return &runner{
 		Options: Options{Self: self, SelfCheck: true, Log: t.Output()},
 		size: sizes{
-			reps: 2, turns: 2, oneBytes: 300_000, tenBytes: 100_000, rounds: 5,
+			reps: 2, patience: time.Millisecond, turns: 2, oneBytes: 300_000, tenBytes: 100_000, rounds: 5,
 			warm: 100 * time.Millisecond, hold: 200 * time.Millisecond, stalledReps: 1,
 			idle: 20, settle: 50 * time.Millisecond, idleCPU: 50 * time.Millisecond, starts: 2,
 		},

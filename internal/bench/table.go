@@ -34,6 +34,9 @@ func (rep *Report) Source() string {
 		s += ", ptyd " + rep.Version
 	}
 	s += ".\nThe baseline is a bare terminal → WebSocket server in the same run; ratios are medians of pairs (least–greatest).\n"
+	if rep.Others >= calmBelow {
+		s += fmt.Sprintf("Meanwhile other programs kept %s of %d cores busy: do not trust small differences.\n", number(rep.Others), rep.Machine.Cores)
+	}
 	if rep.Short {
 		s += "A short run: more noise than usual.\n"
 	}

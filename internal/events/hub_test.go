@@ -158,7 +158,7 @@ func TestModel(t *testing.T) {
 		all := false
 		t.Repeat(map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
-				n := rapid.IntRange(1, 300).Draw(t, "n")
+				n := rapid.IntRange(1, 90).Draw(t, "n")
 				from := rapid.IntRange(0, 400).Draw(t, "from")
 				for i := from; i < from+n; i++ {
 					c := Change{Type: "session", ID: fmt.Sprint(i)}

@@ -83,3 +83,16 @@ func TestThisMachine(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+func TestBusy(t *testing.T) {
+	const stat = "cpu  100 10 50 9000 400 5 5 30 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
+	if got := parseBusy(stat); got != 2*time.Second {
+		t.Errorf("parseBusy = %v", got)
+	}
+	if got := parseBusy("cpu  x"); got != 0 {
+		t.Errorf("nonsense: %v", got)
+	}
+	if Busy() <= 0 {
+		t.Error("this machine has never worked")
+	}
+}
