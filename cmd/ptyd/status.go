@@ -25,7 +25,17 @@ type daemonStatus struct {
 	Sessions  map[string]int `json:"sessions"`
 	Viewers   int            `json:"viewers"`
 	StartedAt time.Time      `json:"started_at"`
-	Disk      struct {
+	Keeper    *struct {
+		PID int `json:"pid"`
+	} `json:"keeper"`
+	Worker struct {
+		PID        int   `json:"pid"`
+		Generation int   `json:"generation"`
+		Restarts   int   `json:"restarts"`
+		Adopted    int   `json:"adopted"`
+		Recovered  int64 `json:"bytes_recovered"`
+	} `json:"worker"`
+	Disk struct {
 		Free uint64 `json:"free_bytes"`
 		Min  uint64 `json:"min_free_bytes"`
 		OK   bool   `json:"ok"`
@@ -77,6 +87,7 @@ func showStatus(w io.Writer, st daemonStatus, me client.Me) {
 	}
 	rows := [][]string{
 		{"daemon", fmt.Sprintf("ptyd %s, pid %d, up %s", st.Version, st.PID, time.Duration(st.UptimeS)*time.Second)},
+		{"processes", processes(st)},
 		{"state", st.StateDir},
 		{"listens", strings.Join(st.Listen, " ")},
 		{"sessions", strings.Join(sessions, ", ")},
@@ -88,6 +99,18 @@ func showStatus(w io.Writer, st daemonStatus, me client.Me) {
 		rows = append(rows, []string{"note", n})
 	}
 	table(w, 0, rows)
+}
+
+// processes tells who keeps the sessions and who serves them.
+func processes(st daemonStatus) string {
+	if st.Keeper == nil {
+		return fmt.Sprintf("worker %d without a keeper: sessions end with it", st.Worker.PID)
+	}
+	s := fmt.Sprintf("keeper %d, worker %d (generation %d, %d restarts)", st.Keeper.PID, st.Worker.PID, st.Worker.Generation, st.Worker.Restarts)
+	if st.Worker.Adopted > 0 {
+		s += fmt.Sprintf(", took over %d sessions and %d bytes in flight", st.Worker.Adopted, st.Worker.Recovered)
+	}
+	return s
 }
 
 // size is a number of bytes for people.

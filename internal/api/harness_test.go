@@ -66,6 +66,9 @@ func (*fakeDaemon) Limits() Limits {
 }
 func (*fakeDaemon) Disk() Disk      { return Disk{FreeBytes: 2, MinFreeBytes: 1, OK: true} }
 func (*fakeDaemon) Notes() []string { return nil }
+func (*fakeDaemon) Processes() (*Keeper, Worker) {
+	return &Keeper{PID: 1}, Worker{PID: os.Getpid(), Generation: 1}
+}
 func (d *fakeDaemon) Ready() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +95,10 @@ func newEnv(t *testing.T, change ...func(*Options)) *env {
 	check(t, e.auth.EnsureOwner(t.Context()))
 	e.owner, err = e.auth.Peer(t.Context(), os.Getuid())
 	check(t, err)
-	e.mgr, err = ptymgr.New(ptymgr.Config{MaxPerOwner: 50, MaxTotal: 100, OutputLimit: 1 << 20, Grace: 200 * time.Millisecond}, e.store, hub, log)
+	vault, err := ptymgr.NewDirect()
+	check(t, err)
+	t.Cleanup(vault.Close)
+	e.mgr, err = ptymgr.New(ptymgr.Config{MaxPerOwner: 50, MaxTotal: 100, OutputLimit: 1 << 20, Grace: 200 * time.Millisecond}, e.store, vault, hub, log)
 	check(t, err)
 	t.Cleanup(func() { check(t, e.mgr.Shutdown(context.Background())) })
 

@@ -317,7 +317,8 @@ type CreatedToken struct {
 type Status struct {
 	Version   string         `json:"version"`
 	Build     string         `json:"build"`
-	PID       int            `json:"pid"`
+	PID       int            `json:"pid" doc:"Of the worker, which answers."`
+	Keeper    *Keeper        `json:"keeper" doc:"The process that keeps the sessions; null where they end with the worker."`
 	Worker    Worker         `json:"worker"`
 	UptimeS   int64          `json:"uptime_s"`
 	StartedAt stamp          `json:"started_at"`
@@ -330,9 +331,18 @@ type Status struct {
 	Notes     []string       `json:"notes" doc:"What an operator should know, for people."`
 }
 
-// Worker is the process that runs the sessions.
-type Worker struct {
+// Keeper is the process that starts the worker anew and keeps what it holds.
+type Keeper struct {
 	PID int `json:"pid"`
+}
+
+// Worker is the daemon proper.
+type Worker struct {
+	PID            int   `json:"pid"`
+	Generation     int   `json:"generation" doc:"Which worker this is since the keeper began."`
+	Restarts       int   `json:"restarts" doc:"How many of them were not asked for."`
+	Adopted        int   `json:"adopted" doc:"Sessions that this worker took over."`
+	BytesRecovered int64 `json:"bytes_recovered" doc:"Output that was in flight when the worker before died."`
 }
 
 // Limits are the limits in force.

@@ -30,12 +30,13 @@ func (s *Server) status(c *call, _ nothing) (Status, error) {
 		return Status{}, err
 	}
 	out := Status{
-		Version: s.Build.Version, Build: s.Build.Commit, PID: os.Getpid(), Worker: Worker{PID: os.Getpid()},
+		Version: s.Build.Version, Build: s.Build.Commit, PID: os.Getpid(),
 		UptimeS: int64(time.Since(s.started) / time.Second), StartedAt: stamp{s.started},
 		StateDir: s.StateDir, Sessions: counts, Viewers: s.mgr.Stats().Viewers,
 		Limits: s.Daemon.Limits(), Disk: s.Daemon.Disk(), Notes: s.Daemon.Notes(),
 		Listen: []string{},
 	}
+	out.Keeper, out.Worker = s.Daemon.Processes()
 	if s.Addr != "" {
 		out.Listen = append(out.Listen, s.LocalURL()+"/")
 	}

@@ -46,6 +46,17 @@ func (d *Daemon) Limits() api.Limits {
 	}
 }
 
+// Processes implements api.Daemon.
+func (d *Daemon) Processes() (*api.Keeper, api.Worker) {
+	w := api.Worker{PID: os.Getpid()}
+	if d.keeper == nil {
+		return nil, w
+	}
+	a := d.mgr.Adopted()
+	w.Generation, w.Restarts, w.Adopted, w.BytesRecovered = d.keeper.Generation, d.keeper.Restarts, a.Sessions, a.BytesSaved
+	return &api.Keeper{PID: d.keeper.Keeper}, w
+}
+
 // Disk implements api.Daemon.
 func (d *Daemon) Disk() api.Disk {
 	c := d.config()

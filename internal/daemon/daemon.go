@@ -33,6 +33,7 @@ type Options struct {
 	Page   fs.FS // the built page; nil when there is none
 	Log    *zap.Logger
 	Level  *zap.AtomicLevel // turned on a reload; nil: fixed
+	Keeper *Keeper          // nil: sessions end with this process
 }
 
 // Daemon is a running ptyd.
@@ -46,12 +47,13 @@ type Daemon struct {
 	mu  sync.Mutex
 	cfg config.Config
 
-	store *store.Shared
-	auth  *auth.Service
-	mgr   *ptymgr.Manager
-	ws    *ws.Server
-	api   *api.Server
-	cert  *certificate // nil without TLS
+	keeper *Keeper
+	store  *store.Shared
+	auth   *auth.Service
+	mgr    *ptymgr.Manager
+	ws     *ws.Server
+	api    *api.Server
+	cert   *certificate // nil without TLS
 
 	servers  []*http.Server
 	serving  sync.WaitGroup // the servers and the housekeeper
@@ -67,7 +69,7 @@ type Daemon struct {
 // Start starts a daemon. When it returns without an error, requests are served.
 func Start(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{
-		log: o.Log, level: o.Level, cfg: o.Config, stateDir: o.Config.StateDir, ownerUID: os.Geteuid(),
+		log: o.Log, level: o.Level, keeper: o.Keeper, cfg: o.Config, stateDir: o.Config.StateDir, ownerUID: os.Geteuid(),
 		failed: make(chan error, 2),
 	}
 	unixL, tcpL, err := d.claim(ctx)
@@ -87,22 +89,24 @@ func (d *Daemon) claim(ctx context.Context) (unixL, tcpL net.Listener, err error
 	if err := prepareStateDir(d.stateDir); err != nil {
 		return nil, nil, err
 	}
-	l, err := takeLock(ctx, d.stateDir, filepath.Join(d.stateDir, "lock"), lockWait)
-	if err != nil {
-		return nil, nil, err
+	if d.keeper == nil { // a keeper holds the lock, and this process with it
+		l, err := takeLock(ctx, d.stateDir, filepath.Join(d.stateDir, "lock"), lockWait)
+		if err != nil {
+			return nil, nil, err
+		}
+		d.onClose(l.release)
 	}
-	d.onClose(l.release)
 	if d.cfg.TLS() {
 		d.cert = &certificate{cert: d.cfg.TLSCert, key: d.cfg.TLSKey}
 		if err := d.cert.load(); err != nil {
 			return nil, nil, err
 		}
 	}
-	if unixL, err = listenUnix(ctx, d.socket()); err != nil {
+	if unixL, err = d.keeper.listener("lu", d.socket(), func() (net.Listener, error) { return listenUnix(ctx, d.socket()) }); err != nil {
 		return nil, nil, err
 	}
 	d.onClose(ignoreClosed(unixL.Close))
-	if tcpL, err = listenTCP(ctx, d.cfg.Listen); err != nil {
+	if tcpL, err = d.keeper.listener("lt0", d.cfg.Listen, func() (net.Listener, error) { return listenTCP(ctx, d.cfg.Listen) }); err != nil {
 		return nil, nil, err
 	}
 	d.onClose(ignoreClosed(tcpL.Close))
@@ -125,7 +129,11 @@ func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) 
 	if err := d.auth.EnsureOwner(ctx); err != nil {
 		return fmt.Errorf("make the first admin: %w", err)
 	}
-	if d.mgr, err = ptymgr.New(d.sessionConfig(&d.cfg), d.store, hub, d.log); err != nil {
+	vault, err := d.vault()
+	if err != nil {
+		return err
+	}
+	if d.mgr, err = ptymgr.New(d.sessionConfig(&d.cfg), d.store, vault, hub, d.log); err != nil {
 		return err
 	}
 	d.onClose(func() error { return d.mgr.Shutdown(context.Background()) })
@@ -170,6 +178,9 @@ func (d *Daemon) serve(unixL, tcpL net.Listener) {
 	}
 	run(tcpL, onTCP, serveTCP)
 	d.serving.Go(func() { d.housekeep(house) })
+	if d.keeper != nil {
+		d.serving.Go(func() { d.keeper.feed(house, d.healthy, d.log) })
+	}
 	d.ready.Store(true)
 }
 
@@ -177,6 +188,16 @@ func (d *Daemon) serve(unixL, tcpL net.Listener) {
 // the sessions by TERM, grace and KILL, then the store. When ctx ends it waits
 // for nobody any more.
 func (d *Daemon) Stop(ctx context.Context) error {
+	return d.end(ctx, func() error { return d.mgr.Shutdown(ctx) })
+}
+
+// Leave ends this process's part and leaves the sessions, with their listeners,
+// to the next worker.
+func (d *Daemon) Leave(ctx context.Context) error {
+	return d.end(ctx, d.mgr.Leave)
+}
+
+func (d *Daemon) end(ctx context.Context, sessions func() error) error {
 	d.ready.Store(false)
 	// Closes the listeners at once, then waits for the requests in hand.
 	var draining sync.WaitGroup
@@ -188,7 +209,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		err = nil // hurried, as asked
 	}
 	d.endWaits() // requests that only wait end now
-	errs := []error{err, d.mgr.Shutdown(ctx)}
+	errs := []error{err, sessions()}
 	draining.Wait()
 	for _, srv := range d.servers {
 		_ = srv.Close()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -39,17 +40,28 @@ func Run(ctx context.Context, o RunOptions) error {
 	if err != nil {
 		return err
 	}
-	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level})
+	keeper, err := OpenKeeper(ctx)
 	if err != nil {
 		return err
+	}
+	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level, Keeper: keeper})
+	if err != nil {
+		return err
+	}
+	if keeper != nil {
+		a := d.mgr.Adopted()
+		log.Info("worker took over", zap.Int("generation", keeper.Generation), zap.Int("sessions", a.Sessions), zap.Int("ended", a.Ended),
+			zap.Int("lost", a.Lost), zap.Int("dropped", a.Dropped), zap.Int64("bytes_in_flight", a.BytesSaved))
 	}
 	log.Info("ptyd is ready", zap.String("version", o.Build.Version), zap.Int("pid", os.Getpid()), zap.String("address", d.URL()),
 		zap.String("socket", d.socket()), zap.Duration("after", time.Since(began)))
 	d.tell("READY=1")
-	d.announce(ctx, o)
-	err = d.loop(o)
+	if keeper == nil || keeper.Generation <= 1 {
+		d.announce(ctx, o)
+	}
+	stay, err := d.loop(o)
 	d.tell("STOPPING=1")
-	err = errors.Join(err, d.stopOnSignals(o.Signals))
+	err = errors.Join(err, d.stopOnSignals(o.Signals, stay))
 	if err == nil {
 		log.Info("ptyd has ended in order")
 	}
@@ -75,16 +87,29 @@ func (d *Daemon) announce(ctx context.Context, o RunOptions) {
 	}
 }
 
-// loop waits for the signal that ends the daemon, or for its failure.
-func (d *Daemon) loop(o RunOptions) error {
+// loop waits for the signal that ends the daemon, or for its failure. stay says
+// that the sessions are left to the next worker: so it is at SIGTERM to a
+// worker alone, at its keeper's death where somebody above keeps the
+// descriptors, and when it fails.
+func (d *Daemon) loop(o RunOptions) (stay bool, err error) {
 	for {
 		select {
 		case err := <-d.failed:
-			return err
+			return d.keeper != nil, err
 		case sig := <-o.Signals:
-			if sig != syscall.SIGHUP {
-				d.log.Info("ending", zap.Stringer("signal", sig))
-				return nil
+			switch {
+			case sig == KeeperDied && d.keeper != nil:
+				stay = os.Getenv("PTYD_SUPERVISED") != ""
+				if stay {
+					d.log.Warn("the keeper died: the sessions are left to the service manager")
+				} else {
+					d.log.Error("the keeper died and nobody else keeps the sessions: they end")
+				}
+				return stay, nil
+			case sig != syscall.SIGHUP:
+				stay = sig == syscall.SIGTERM && d.keeper != nil
+				d.log.Info("ending", zap.Stringer("signal", sig), zap.Bool("sessions_stay", stay))
+				return stay, nil
 			}
 			d.tell(reloading())
 			cfg, err := o.Load()
@@ -99,12 +124,19 @@ func (d *Daemon) loop(o RunOptions) error {
 	}
 }
 
-// stopOnSignals stops the daemon; a second signal hurries it.
-func (d *Daemon) stopOnSignals(signals <-chan os.Signal) error {
+// KeeperDied is the signal that a worker gets when its keeper has died.
+const KeeperDied = syscall.SIGUSR2
+
+// stopOnSignals stops the daemon, or leaves; a second signal hurries it.
+func (d *Daemon) stopOnSignals(signals <-chan os.Signal, stay bool) error {
 	ctx, hurry := context.WithTimeout(context.Background(), d.stopTime())
 	defer hurry()
 	done := make(chan error, 1)
-	go func() { done <- d.Stop(ctx) }()
+	end := d.Stop
+	if stay {
+		end = d.Leave
+	}
+	go func() { done <- end(ctx) }()
 	for {
 		select {
 		case err := <-done:
@@ -120,7 +152,13 @@ func (d *Daemon) stopOnSignals(signals <-chan os.Signal) error {
 }
 
 func (d *Daemon) tell(state string) {
-	if err := notify(state); err != nil {
+	err := error(nil)
+	if d.keeper != nil {
+		err = d.keeper.store.Notify(strings.Split(state, "\n")...)
+	} else {
+		err = notify(state)
+	}
+	if err != nil {
 		d.log.Warn("service manager not told", zap.Error(err))
 	}
 }

@@ -282,10 +282,9 @@ func (s *Store) Exit(pid int, since int64) (code, status int32, ok bool) {
 	return r.Code, r.Status, true
 }
 
-// Exited lets the keeper forget records of processes that are dealt with.
+// Exited lets the keeper forget records of processes that are dealt with. One
+// goroutine calls it.
 func (s *Store) Exited(dealtWith func(pid int) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for {
 		r, ok := s.exits.Next()
 		if !ok || !dealtWith(int(r.PID)) {

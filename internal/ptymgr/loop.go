@@ -1,6 +1,7 @@
 package ptymgr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -119,6 +120,18 @@ func (l *loop) do(f func()) {
 	l.mu.Unlock()
 	if first {
 		l.kick()
+	}
+}
+
+// Ping returns when the reading thread has answered.
+func (m *Manager) Ping(ctx context.Context) error {
+	answer := make(chan struct{})
+	m.loop.do(func() { close(answer) })
+	select {
+	case <-answer:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the reading thread does not answer: %w", ctx.Err())
 	}
 }
 

@@ -53,7 +53,11 @@ func newRig(t *testing.T, cfg ptymgr.Config, role auth.Role) *rig {
 		t.Fatal(err)
 	}
 	hub := events.NewHub()
-	m, err := ptymgr.New(cfg, st, hub, log)
+	v, err := ptymgr.NewDirect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ptymgr.New(cfg, st, v, hub, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +82,7 @@ func newRig(t *testing.T, cfg ptymgr.Config, role auth.Role) *rig {
 				t.Error(err)
 			}
 		}
+		v.Close()
 	})
 	return r
 }
