@@ -260,6 +260,7 @@ describe("the page", () => {
     const wide = () => page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
     assert.equal(await wide(), false, "the page is wider than the phone");
     if (!(await row(page, s.id).isVisible())) await page.getByTestId("drawer").click();
+    await eventually("the list has slid in", async () => (await row(page, s.id).boundingBox()).x >= 0);
     await shot(page, "phone-list");
     await row(page, s.id).getByTestId("session-open").click();
     await expectText(page, s.id, /small-screen/);
