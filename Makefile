@@ -96,6 +96,11 @@ browser: test-deps page # the browser's tests alone
 	@mkdir -p out/screenshots
 	@node --test --test-concurrency=1 --test-timeout=300000 --test-reporter=spec e2e/browser/*.test.mjs
 
+.PHONY: screenshot
+screenshot: test-deps page # docs/screenshot.png anew
+	@CGO_ENABLED=1 $(GO) build -race -tags ptydtest -ldflags '-X $(VERSION_VAR)=e2e' -o $(STAMP)/e2e/ptyd-test ./cmd/ptyd
+	@node e2e/browser/screenshot.mjs
+
 .PHONY: e2e
 e2e: test-deps page # the end-to-end tests alone; RUN=Name picks some
 	@$(GOTEST) -count 1 -parallel 4 -v $(if $(RUN),-run '$(RUN)') ./e2e
