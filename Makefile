@@ -119,10 +119,10 @@ check: test-deps $(NPM_DONE) ## formatting, go vet, staticcheck, import rules, t
 	@$(STEP) 'types of the page' $(NPM) --prefix web run --silent check
 
 .PHONY: bench
-bench: ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
+bench: build-deps ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
 	@mkdir -p out bin
 	@$(BUILD) -o bin/ ./cmd/ptyd ./cmd/ptyd-bench
-	@bin/ptyd-bench -ptyd bin/ptyd -json out/bench.json
+	@bin/ptyd-bench -ptyd bin/ptyd -o out/bench.json $(BENCH)
 
 .PHONY: cover
 cover: page ## coverage of the packages' tests, as out/cover.html

@@ -272,4 +272,24 @@ describe("the page", () => {
     quiet(page);
     await page.context().close();
   });
+
+  test("below a path of a proxy", async () => {
+    const own = await Daemon.start(["--base-path", "/terminals"]);
+    try {
+      const r = await own.call("POST", "/terminals/v1/login-links", {});
+      assert.equal(r.status, 201, r.text);
+      assert.match(r.json.url, /\/terminals\/#login=/);
+      const page = await openPage(browser, r.json.url);
+      await page.getByTestId("app").waitFor();
+      await connected(page);
+      await page.getByTestId("landing-new").click();
+      const id = await livePane(page);
+      await type(page, id, "echo below-$((1+1))\n");
+      await expectText(page, id, /below-2/);
+      quiet(page);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
 });
