@@ -96,6 +96,11 @@ browser: test-deps page # the browser's tests alone
 	@mkdir -p out/screenshots
 	@node --test --test-concurrency=1 --test-timeout=300000 --test-reporter=spec e2e/browser/*.test.mjs
 
+.PHONY: screenshot
+screenshot: test-deps page # docs/screenshot.png anew
+	@CGO_ENABLED=1 $(GO) build -race -tags ptydtest -ldflags '-X $(VERSION_VAR)=e2e' -o $(STAMP)/e2e/ptyd-test ./cmd/ptyd
+	@node e2e/browser/screenshot.mjs
+
 .PHONY: e2e
 e2e: test-deps page # the end-to-end tests alone; RUN=Name picks some
 	@$(GOTEST) -count 1 -parallel 4 -v $(if $(RUN),-run '$(RUN)') ./e2e
@@ -114,10 +119,10 @@ check: test-deps $(NPM_DONE) ## formatting, go vet, staticcheck, import rules, t
 	@$(STEP) 'types of the page' $(NPM) --prefix web run --silent check
 
 .PHONY: bench
-bench: ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
+bench: build-deps ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
 	@mkdir -p out bin
 	@$(BUILD) -o bin/ ./cmd/ptyd ./cmd/ptyd-bench
-	@bin/ptyd-bench -ptyd bin/ptyd -json out/bench.json
+	@bin/ptyd-bench -ptyd bin/ptyd -o out/bench.json $(BENCH)
 
 .PHONY: cover
 cover: page ## coverage of the packages' tests, as out/cover.html

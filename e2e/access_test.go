@@ -87,6 +87,37 @@ func TestTokenIsNeverAFallback(t *testing.T) {
 		t.Errorf("a viewer's token on the admin's socket is %+v", me)
 	}
 	d.call(request{Method: "POST", Path: "/v1/sessions", Token: secret, Body: spec{"shell": true}}).want(t, 403, "forbidden")
+	// It may watch what its user may see, and not type.
+	s := d.run("bash", "-c", "stty -echo; echo up; cat")
+	d.waitText(s.ID, "up")
+	weak := d.mustDial(dialing{Token: secret})
+	if a := weak.attach(t, 1, wire.Attach{Session: s.ID, Visible: true, Cols: 80, Rows: 24}); !a.ReadOnly {
+		t.Error("a viewer's channel is not read-only")
+	}
+	if err := weak.send(wire.Frame{Type: wire.TypeInput, Channel: 1, Payload: []byte("typed by a viewer\n")}); err != nil {
+		t.Fatal(err)
+	}
+	if bye := weak.detached(t, 1); bye.Code != wire.CloseForbidden {
+		t.Errorf("a viewer who types: %+v", bye)
+	}
+	for _, r := range []request{
+		{Method: "POST", Path: "/v1/sessions/" + s.ID + "/input", Body: spec{"text": "typed by a viewer\n"}},
+		{Method: "POST", Path: "/v1/sessions/" + s.ID + "/resize", Body: spec{"cols": 100, "rows": 30}},
+		{Method: "POST", Path: "/v1/sessions/" + s.ID + "/signal", Body: spec{"signal": "KILL"}},
+		{Method: "POST", Path: "/v1/sessions/" + s.ID + "/close", Body: spec{}},
+		{Method: "PATCH", Path: "/v1/sessions/" + s.ID, Body: spec{"name": "mine"}},
+		{Method: "DELETE", Path: "/v1/sessions/" + s.ID},
+		{Method: "POST", Path: "/v1/tokens", Body: spec{"role": "admin"}},
+		{Method: "POST", Path: "/v1/login-links", Body: spec{}},
+	} {
+		r.Token = secret
+		if a := d.call(r); a.Status != 403 && r.Path != "/v1/tokens" && r.Path != "/v1/login-links" || a.Status < 400 {
+			t.Errorf("a viewer's token, %s %s: %v", r.Method, r.Path, a)
+		}
+	}
+	if out := string(d.output(s.ID, 0)); strings.Contains(out, "typed by a viewer") {
+		t.Error("a viewer typed")
+	}
 	if r := d.call(request{Method: "DELETE", Path: "/v1/tokens/" + id}); r.Status != 204 {
 		t.Fatal(r)
 	}

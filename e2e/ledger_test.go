@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -171,5 +173,26 @@ func TestReconnectStorm(t *testing.T) {
 	expectFile(t, file, input)
 	if got := d.waitState(s.ID, "exited"); got.exit() != "status 0" {
 		t.Errorf("the session ended with %s", got.exit())
+	}
+}
+
+// One line a second, with probes as often as that: a deadline that some probe
+// left behind must not end a steady stream.
+func TestSteadyTrickle(t *testing.T) {
+	t.Parallel()
+	n := full(5, 75)
+	d := start(t, daemonOptions{Args: []string{"--ping-interval", "1s"}})
+	s := d.run("bash", "-c", fmt.Sprintf("for i in $(seq %d); do echo $i; sleep 1; done", n))
+	v := newViewer(d, s.ID, newClientID(newRand(t)))
+	v.keep = true
+	if err := v.run(); err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for i := range n {
+		fmt.Fprintf(&want, "%d\r\n", i+1)
+	}
+	if string(v.text) != want.String() || v.connects != 1 {
+		t.Errorf("%d connections, %q", v.connects, v.text)
 	}
 }

@@ -33,6 +33,10 @@ func TestStalledViewer(t *testing.T) {
 	vs := make([]*viewer, healthy)
 	for i := range vs {
 		v := newViewer(d, s.ID, newClientID(rng))
+		vs[i] = v
+		if i > 1 {
+			continue // the content of two is enough; the ledger of each is kept
+		}
 		sc := streamCheck{seed: *seed}
 		v.check = func(off uint64, b []byte) error {
 			if off < begin { // what the shell printed
@@ -41,7 +45,6 @@ func TestStalledViewer(t *testing.T) {
 			}
 			return sc.check(off-begin, b)
 		}
-		vs[i] = v
 	}
 	errs := make([]error, healthy)
 	var wg sync.WaitGroup

@@ -144,6 +144,14 @@ func (v *viewing) view(ctx context.Context, cmd *cobra.Command, g *globals, c *c
 		},
 	})
 	stream.Close()
+	if problem.Is(err, problem.NotFound) && res.Exit == nil {
+		// Its output is gone, as after a restart of the daemon; how it ended
+		// may still be known.
+		if now, e := c.Session(ctx, s.ID); e == nil && now.Ended() {
+			note(cmd, "the rest of the output of %s is lost: the daemon was restarted", s)
+			res.Exit, err = &wire.Exit{Code: now.ExitCode, Signal: now.Signal, State: now.State}, nil
+		}
+	}
 	return v.ended(cmd, g, s, res, err)
 }
 

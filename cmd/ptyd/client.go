@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,8 @@ func addClientCommands(root *cobra.Command, g *globals) {
 	root.SetHelpCommandGroupID(groupDaemon)
 	root.AddCommand(newExitStatusHelp(), reporting(newGenDocs(), g))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// Flags after the one that is wrong were not looked at.
+		g.JSON = g.JSON || slices.Contains(os.Args, "--json")
 		return report(cmd, g, usageError(cmd, err))
 	})
 }

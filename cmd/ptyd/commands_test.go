@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,12 +151,15 @@ func TestSignalsArePassedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		r := d.waitFor("sig", "ready")
-		if r.status != 0 {
-			t.Fatalf("%+v", r)
+		if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
+			t.Fatal(err)
 		}
 		_ = cmd.Process.Signal(unix.SIGINT)
 		if r := d.ptyd("wait", "sig", "--text", "got", "--timeout", "30s"); r.status != 0 {
@@ -172,18 +175,6 @@ func TestSignalsArePassedOn(t *testing.T) {
 			t.Errorf("%q: the session is %s", c.script, state)
 		}
 		d.ptyd("rm", "--force", "sig").ok(t)
-	}
-}
-
-// waitFor waits until a session exists and has printed text.
-func (d *testDaemon) waitFor(name, text string) result {
-	d.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		r := d.ptyd("wait", name, "--text", text, "--timeout", "30s")
-		if r.status == 0 || !strings.Contains(r.err, "there is no session") || time.Now().After(deadline) {
-			return r
-		}
 	}
 }
 
@@ -351,9 +342,7 @@ func TestSend(t *testing.T) {
 		want += c.want
 	}
 	want = strings.ReplaceAll(want, "^I", "\t")
-	_, end, _ := strings.Cut(want, "stdin")
 	d.ptyd("wait", "s", "--text", "--enter$", "--timeout", "30s").ok(t)
-	_ = end
 	got := d.ptyd("tail", "s", "--raw").ok(t).out
 	if _, got, _ = strings.Cut(got, "ready\n"); got != want {
 		t.Errorf("the session got %q, want %q", got, want)

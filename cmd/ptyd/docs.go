@@ -25,7 +25,8 @@ func newGenDocs() *cobra.Command {
 		Use:    "gen-docs DIR",
 		Hidden: true,
 		Short:  "Write the documentation of all commands",
-		Long:   `Write the documentation of all commands: DIR/cli.md, and a manual page each in DIR/man/man1.`,
+		Long: `Write the documentation of all commands: DIR/cli.md, and a manual page each in
+DIR/man/man1.`,
 		Example: `  ptyd gen-docs dist
   man -M dist/man ptyd-run`,
 		Args: cobra.ExactArgs(1),

@@ -8,6 +8,17 @@ import (
 	"golang.org/x/term"
 )
 
+// hideInput switches echo off. It is done before anything is asked, so that
+// what is typed early is not shown either.
+func hideInput(fd int) error {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	t.Lflag &^= unix.ECHO
+	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}
+
 // restoreOnSignal brings a terminal's settings back when a signal ends the
 // process, until the returned function is called.
 func restoreOnSignal(fd int, before *term.State) (stop func()) {

@@ -192,6 +192,11 @@ func statusOf(t *testing.T, err error) int {
 	return e.ExitCode()
 }
 
+// command is a command of d, not started.
+func (d *testDaemon) command(args ...string) *exec.Cmd {
+	return exec.Command(binary, append([]string{"--state-dir", d.state}, args...)...)
+}
+
 // session starts a session in the background and returns its id.
 func (d *testDaemon) session(name string, argv ...string) string {
 	d.t.Helper()

@@ -15,9 +15,9 @@ ptyd's own are:
 
   0     done; also: detached from a session that goes on
   124   the time was over (ptyd wait --timeout)
-  125   an error of ptyd: a mistake in the command, no daemon, no such session, the
-        exit status of a session is unknown; ptyd wait: what is waited for cannot
-        come any more; ptyd tail --strict: output is no longer kept
+  125   an error of ptyd: a mistake in the command, no daemon, no such session;
+        the exit status of a session is unknown; ptyd wait: what is waited for
+        cannot come any more; ptyd tail --strict: output is no longer kept
   128+N signal N ended this command, and the session goes on
 
 These are reserved for approvals:

@@ -28,10 +28,16 @@ func TestEveryByteOnceOverLostConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Close()
-	var out, errs bytes.Buffer
+	var errs bytes.Buffer
+	out := firstWrite{first: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
+	}
+	select {
+	case <-out.first:
+	case <-time.After(patience):
+		t.Fatalf("nothing is shown: %s", &errs)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -57,12 +63,25 @@ func TestEveryByteOnceOverLostConnections(t *testing.T) {
 	for i := range 20000 {
 		fmt.Fprintf(&want, "line %d\r\n", i)
 	}
-	if !bytes.Equal(out.Bytes(), want.Bytes()) {
-		t.Errorf("%d bytes instead of %d after %d cuts", out.Len(), want.Len(), cuts)
+	if !bytes.Equal(out.all.Bytes(), want.Bytes()) {
+		t.Errorf("%d bytes instead of %d after %d cuts", out.all.Len(), want.Len(), cuts)
 	}
 	if cuts < 3 {
 		t.Errorf("only %d cuts: nothing is shown", cuts)
 	}
+}
+
+// firstWrite tells when something is written for the first time.
+type firstWrite struct {
+	all   bytes.Buffer
+	first chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if w.all.Len() == 0 {
+		close(w.first)
+	}
+	return w.all.Write(p)
 }
 
 func TestEveryKeyOnceOverLostConnections(t *testing.T) {

@@ -103,7 +103,7 @@ func (x *terminal) await(text string) {
 func (x *terminal) all() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.shown.String()
+	return strings.ReplaceAll(x.shown.String(), endMark, "")
 }
 
 func (x *terminal) press(keys string) {
@@ -126,7 +126,15 @@ func (x *terminal) ended(status int) {
 	if now := x.settings(); now != x.before {
 		x.t.Errorf("the terminal's settings are %+v, were %+v", now, x.before)
 	}
+	// What the command wrote last is shown once this is.
+	if _, err := x.tty.WriteString(endMark); err != nil {
+		x.t.Fatal(err)
+	}
+	x.await(endMark)
 }
+
+// endMark is written to the terminal after a command has ended.
+const endMark = "\x00END\x00"
 
 const (
 	// modesOn are what full-screen programs switch on; modesOff undoes them.
@@ -177,7 +185,6 @@ func TestTheSessionsEndAndSignalsRestoreTheTerminal(t *testing.T) {
 	d := startDaemon(t)
 	x := d.in("run", "--", "sh", "-c", `printf '`+modesOn+`READY'; exit 7`)
 	x.ended(7)
-	x.await("\x1b[23;0t\x1b[23;0t")
 	x.undone()
 	for sig, status := range map[unix.Signal]int{unix.SIGTERM: 143, unix.SIGHUP: 129, unix.SIGINT: 130, unix.SIGQUIT: 131} {
 		name := "s" + fmt.Sprint(int(sig))
@@ -197,7 +204,6 @@ func TestPlainOutputIsShownAsItIs(t *testing.T) {
 	d := startDaemon(t)
 	x := d.in("run", "--", "sh", "-c", "printf 'a\\nb\\n'")
 	x.ended(0)
-	x.await("b\r\n")
 	if got := x.all(); got != "a\r\nb\r\n" {
 		t.Errorf("shown %q", got)
 	}
@@ -293,6 +299,26 @@ func TestADaemonThatDoesNotComeBack(t *testing.T) {
 	x.await("READY")
 	d.stop()
 	x.ended(125)
+	x.undone()
+}
+
+// TestTheDaemonRestarts: the session does not survive it, and the command
+// says how it ended.
+func TestTheDaemonRestarts(t *testing.T) {
+	d := startDaemon(t)
+	x := d.in("run", "--name", "s", "--", "sh", "-c", loud)
+	x.await("READY")
+	d.stop()
+	d.start()
+	x.await("ptyd: ")
+	i := d.info("s")
+	want := 125
+	if i.Signal != nil {
+		want = map[string]int{"SIGHUP": 129, "SIGTERM": 143, "SIGKILL": 137}[*i.Signal]
+	} else if i.ExitCode != nil {
+		want = *i.ExitCode
+	}
+	x.ended(want)
 	x.undone()
 }
 

@@ -240,6 +240,10 @@ func askPassword(cmd *cobra.Command) (string, error) {
 	}
 	stop := restoreOnSignal(fd, before)
 	defer stop()
+	defer func() { _ = term.Restore(fd, before) }()
+	if err := hideInput(fd); err != nil {
+		return "", err
+	}
 	var answers [2][]byte
 	for i, question := range []string{"Password: ", "Again: "} {
 		fmt.Fprint(cmd.ErrOrStderr(), question)

@@ -54,11 +54,12 @@ export class Daemon {
     this.exit = new Promise((r) => this.process.once("exit", (code, signal) => r(code ?? signal)));
     let ended = false;
     void this.exit.then(() => (ended = true));
+    const base = args[args.indexOf("--base-path") + 1 || args.length] ?? "";
     await eventually("the daemon answers", async () => {
       if (ended) throw new Error("it ended: " + this.log());
-      return (await this.call("GET", "/readyz")).status === 200;
+      return (await this.call("GET", base + "/readyz")).status === 200;
     });
-    const listen = (await this.call("GET", "/v1/status")).json.listen;
+    const listen = (await this.call("GET", base + "/v1/status")).json.listen;
     this.address = listen.map((l) => /127\.0\.0\.1:\d+/.exec(l)?.[0]).find(Boolean);
     this.port = Number(this.address.split(":")[1]);
     this.url = `http://${this.address}`;

@@ -260,6 +260,7 @@ describe("the page", () => {
     const wide = () => page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
     assert.equal(await wide(), false, "the page is wider than the phone");
     if (!(await row(page, s.id).isVisible())) await page.getByTestId("drawer").click();
+    await eventually("the list has slid in", async () => (await row(page, s.id).boundingBox()).x >= 0);
     await shot(page, "phone-list");
     await row(page, s.id).getByTestId("session-open").click();
     await expectText(page, s.id, /small-screen/);
@@ -270,5 +271,25 @@ describe("the page", () => {
     await shot(page, "phone-terminal");
     quiet(page);
     await page.context().close();
+  });
+
+  test("below a path of a proxy", async () => {
+    const own = await Daemon.start(["--base-path", "/terminals"]);
+    try {
+      const r = await own.call("POST", "/terminals/v1/login-links", {});
+      assert.equal(r.status, 201, r.text);
+      assert.match(r.json.url, /\/terminals\/#login=/);
+      const page = await openPage(browser, r.json.url);
+      await page.getByTestId("app").waitFor();
+      await connected(page);
+      await page.getByTestId("landing-new").click();
+      const id = await livePane(page);
+      await type(page, id, "echo below-$((1+1))\n");
+      await expectText(page, id, /below-2/);
+      quiet(page);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
   });
 });

@@ -177,9 +177,40 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 	}
 }
 
+// Every key is read from its variable and from its flag: none is shadowed.
+func TestEveryKeyBySource(t *testing.T) {
+	values := map[string]string{
+		"listen": "127.0.0.1:1", "insecure": "true", "tls_cert": "/c", "tls_key": "/k", "base_path": "/b", "public_url": "https://p", "allowed_hosts": "a,b:1",
+		"state_dir": "/s", "min_free": "1MiB", "shell": "/sh", "sessions_per_owner": "7", "sessions_total": "8", "output_limit": "1MiB", "remove_after": "1h",
+		"grace": "1s", "audit_keep": "2d", "audit_max_rows": "9", "web_ttl": "1h", "link_ttl": "1m", "ping_interval": "5s", "log_level": "warn", "log_format": "json", "metrics": "false",
+	}
+	file := writeFile(t, "")
+	var environ []string
+	flags := map[string]string{}
+	for _, k := range Keys {
+		v, ok := values[k.Name]
+		if !ok {
+			t.Fatalf("no value for %s: add one", k.Name)
+		}
+		environ = append(environ, k.Env()+"="+v)
+		flags[k.Name] = v
+	}
+	for name, src := range map[string]Sources{"environment": {File: file, Environ: environ}, "flag": {File: file, Flags: flags}} {
+		c, err := Load(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range Keys {
+			if got := k.Value(&c).String(); got != values[k.Name] || !strings.HasPrefix(c.Origin(k.Name), name) {
+				t.Errorf("%s by %s: %q from %s, want %q", k.Name, name, got, c.Origin(k.Name), values[k.Name])
+			}
+		}
+	}
+}
+
 func TestAcceptedEnvironment(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	_, err := Load(Sources{Environ: []string{"PTYD_TOKEN=x", "PTYD_SESSION_ID=s", "PTYD_PORT=tcp://10.0.0.1:7373", "PTYD_SERVICE_HOST=10.0.0.1", "HOME=/", "PTYD"}})
+	_, err := Load(Sources{Environ: []string{"PTYD_TOKEN=x", "PTYD_SESSION=s_1", "PTYD_PORT=tcp://10.0.0.1:7373", "PTYD_SERVICE_HOST=10.0.0.1", "HOME=/", "PTYD"}})
 	if err != nil {
 		t.Error(err)
 	}

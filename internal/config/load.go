@@ -193,10 +193,10 @@ func setTyped(dst Value, v any) error {
 
 // clientEnv are variables of other commands, and those that a session's own
 // environment or an orchestrator may hold: not settings of the daemon.
-var clientEnv = []string{"PTYD_CONFIG", "PTYD_URL", "PTYD_TOKEN", "PTYD_TOKEN_FILE", "PTYD_DETACH_KEYS"}
+var clientEnv = []string{"PTYD_CONFIG", "PTYD_SESSION", "PTYD_URL", "PTYD_TOKEN", "PTYD_TOKEN_FILE", "PTYD_DETACH_KEYS"}
 
 // Kubernetes describes a service called ptyd by PTYD_SERVICE_HOST, PTYD_PORT_…
-var foreignEnv = []string{"PTYD_SESSION", "PTYD_SERVICE_", "PTYD_PORT", "PTYD_TEST_", "PTYD_E2E_", "PTYD_BENCH_"}
+var foreignEnv = []string{"PTYD_SERVICE_", "PTYD_PORT", "PTYD_TEST_"}
 
 func (c *Config) loadEnviron(environ []string) error {
 	byEnv := make(map[string]Key, len(Keys))

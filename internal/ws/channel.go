@@ -75,13 +75,13 @@ func (c *conn) attach(f wire.Frame) error {
 	if !auth.Allowed(c.p.Role, auth.SessionRead) {
 		return no(wire.CloseForbidden, "the role "+string(c.p.Role)+" may not read sessions")
 	}
-	owner := c.p.UserID
-	if c.p.Role == auth.Admin {
-		owner = ""
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	info, err := c.srv.o.Manager.Resolve(ctx, owner, a.Session)
+	// One's own session of a name comes before another user's.
+	info, err := c.srv.o.Manager.Resolve(ctx, c.p.UserID, a.Session)
+	if problem.Is(err, problem.NotFound) && c.p.Role == auth.Admin {
+		info, err = c.srv.o.Manager.Resolve(ctx, "", a.Session)
+	}
 	if err != nil {
 		if problem.Is(err, problem.NotFound) {
 			return no(wire.CloseNoSession, "there is no such session")

@@ -37,6 +37,7 @@ type conn struct {
 	client ptymgr.ClientID
 
 	alive atomic.Int64 // when the peer last showed progress, Unix nanoseconds
+	ended atomic.Bool  // goodbye was called: nothing more is taken from the peer
 
 	mu      sync.Mutex // guards all below
 	state   outState
@@ -143,6 +144,9 @@ func (c *conn) read() error {
 			var f wire.Frame
 			if f, msg, err = wire.Decode(msg); err != nil {
 				return err
+			}
+			if c.ended.Load() {
+				return errors.New("the connection has ended")
 			}
 			if err := c.act(f); err != nil {
 				return err
@@ -318,7 +322,12 @@ func (c *conn) poke() {
 	}
 }
 
-// goodbye ends the connection in order: GOODBYE, the close frame, the end.
+// goodbyeWait is how long a peer may take to take what ends the connection.
+const goodbyeWait = time.Second
+
+// goodbye ends the connection in order: GOODBYE, the close frame, the end. From
+// now on nothing that the peer sends is acted upon, also where it reads nothing
+// and the writing goroutine is stuck for it.
 func (c *conn) goodbye(code wire.CloseCode, reason string) {
 	if len(reason) > 100 { // a close frame holds 123 bytes of reason
 		reason = reason[:100]
@@ -328,6 +337,9 @@ func (c *conn) goodbye(code wire.CloseCode, reason string) {
 		c.bye = &wire.Bye{Code: code, Reason: reason, Retry: code.Retry()}
 	}
 	c.mu.Unlock()
+	c.ended.Store(true)
+	_ = c.nc.SetReadDeadline(time.Now())
+	_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyeWait))
 	c.poke()
 }
 

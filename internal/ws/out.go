@@ -183,12 +183,15 @@ func (c *conn) writeAll(p []byte) error {
 	defer func() { _ = c.nc.SetWriteDeadline(time.Time{}) }()
 	for len(p) > 0 {
 		_ = c.nc.SetWriteDeadline(time.Now().Add(3 * c.srv.o.PingEvery))
+		if c.ended.Load() { // looked at after the deadline is set: goodbye does it the other way round
+			_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyeWait))
+		}
 		n, err := c.nc.Write(p)
 		p = p[n:]
 		if n > 0 {
 			c.touch()
 		}
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		if err != nil && (n == 0 || c.ended.Load() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}
 	}
@@ -214,7 +217,7 @@ func (c *conn) farewell(b wire.Bye) error {
 	}
 	out = appendWS(out, wsBinary, wire.Append(nil, wire.Control(wire.TypeGoodbye, 0, 0, b)))
 	out = appendWS(out, wsClose, append(binary.BigEndian.AppendUint16(nil, uint16(b.Code)), b.Reason...))
-	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyeWait))
 	_, err := c.nc.Write(out)
 	return err
 }

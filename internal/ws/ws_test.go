@@ -36,6 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type rig struct {
 	m    *ptymgr.Manager
 	srv  *ws.Server
+	st   *store.Store
 	sock string
 	user auth.User
 }
@@ -65,7 +66,7 @@ func newRig(t *testing.T, cfg ptymgr.Config, role auth.Role) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{m: m, sock: filepath.Join(dir, "s"), user: u}
+	r := &rig{m: m, st: st, sock: filepath.Join(dir, "s"), user: u}
 	r.srv = ws.NewServer(ws.Options{Manager: m, Auth: as, Hub: hub, Log: log, Build: "test"})
 	p := auth.Principal{UserID: u.ID, UserName: u.Name, Role: role, Via: "socket"}
 	ln, err := net.Listen("unix", r.sock)
@@ -525,5 +526,57 @@ func TestEventsAndShutdown(t *testing.T) {
 	var bye *ws.GoodbyeError
 	if err := <-done; !errors.As(err, &bye) || bye.Code != wire.CloseShutdown || !bye.Retry {
 		t.Errorf("%v", err)
+	}
+}
+
+// A peer that reads nothing cannot go on typing after the goodbye.
+func TestGoodbyeStopsInput(t *testing.T) {
+	r := newRig(t, ptymgr.Config{OutputLimit: 256 << 10, Grace: time.Second}, auth.Admin)
+	flood := r.run(t, "yes")
+	c := r.dial(t, newID())
+	for ch := uint16(1); ch <= 8; ch++ { // more than any socket buffer, unread
+		if err := c.Send(wire.Control(wire.TypeAttach, ch, 0, wire.Attach{Session: flood.ID()})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := r.started(t, "cat")
+	if err := c.Send(wire.Control(wire.TypeAttach, 9, 0, wire.Attach{Session: s.ID()})); err != nil {
+		t.Fatal(err)
+	}
+	for s.Info().Viewers == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	if err := r.srv.Shutdown(ctx); err != nil {
+		t.Fatal("the connection does not end:", err)
+	}
+	before := s.Ring().Head()
+	_ = c.Send(wire.Frame{Type: wire.TypeInput, Channel: 9, Payload: []byte("late\r")})
+	if res, err := r.m.Wait(t.Context(), s.ID(), ptymgr.Conditions{Idle: 200 * time.Millisecond}); err != nil || res.Matched != "idle" || s.Ring().Head() != before {
+		t.Errorf("typed after the goodbye: %+v %v, %d bytes", res, err, s.Ring().Head()-before)
+	}
+}
+
+// An admin's own session of a name comes before that of another user.
+func TestOwnNameFirst(t *testing.T) {
+	r := newRig(t, ptymgr.Config{Grace: time.Second}, auth.Admin)
+	mine, _, err := r.m.Create(t.Context(), ptymgr.Spec{Argv: []string{"sleep", "60"}, Owner: r.user.ID, Name: "work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.st.InsertUser(t.Context(), auth.User{ID: "u_other", Name: "other", Role: auth.Operator, CreatedAt: time.Now()}, ""); err != nil {
+		t.Fatal(err)
+	}
+	theirs, _, err := r.m.Create(t.Context(), ptymgr.Spec{Argv: []string{"sleep", "60"}, Owner: "u_other", Name: "work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.dial(t, newID())
+	if at := attach(t, c, 1, wire.Attach{Session: "work"}); at.Session != mine.ID {
+		t.Errorf("attached to %s, mine is %s", at.Session, mine.ID)
+	}
+	if at := attach(t, c, 2, wire.Attach{Session: theirs.ID}); at.Session != theirs.ID {
+		t.Errorf("by id: %s", at.Session)
 	}
 }
