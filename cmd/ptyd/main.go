@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	_ "github.com/ptyd/ptyd/internal/ptymgr/stage" // first: its init may be all that this process is for
 )
 
 // exitError lets a command choose the process's exit status. Commands that

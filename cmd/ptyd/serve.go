@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,12 +21,18 @@ func newServe(g *globals) *cobra.Command {
 	var (
 		file      string
 		printLink bool
+		worker    bool
+		alone     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
 		Long: `Run the daemon: it keeps terminals alive, serves the page and the API on a TCP
 address, and the command line by a socket in the state directory.
+
+Two processes run: the one that you started keeps the terminals, and starts the
+other, the worker, which does all the work. When the worker dies or is replaced,
+sessions go on; see "ptyd status".
 
 It prints one line when it is ready. On a terminal that line is a link that logs
 your browser in, once. Logs go to standard error. SIGTERM ends it in order,
@@ -44,6 +51,9 @@ over the environment, the environment over the file.`,
 	flags := cmd.Flags()
 	flags.StringVar(&file, "config", os.Getenv("PTYD_CONFIG"), "TOML file with settings (PTYD_CONFIG; default "+config.DefaultFile()+", if it exists)")
 	flags.BoolVar(&printLink, "print-link", false, "print the login link even where standard output is no terminal")
+	flags.BoolVar(&alone, "no-keeper", false, "run without a keeper: sessions end with the daemon")
+	flags.BoolVar(&worker, "worker", false, "be the worker of a keeper (the keeper gives this)")
+	_ = flags.MarkHidden("worker") // it exists
 	given := addSettings(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("state-dir") {
@@ -52,8 +62,17 @@ over the environment, the environment over the file.`,
 		load := func() (config.Config, error) {
 			return config.Load(config.Sources{File: file, Environ: os.Environ(), Flags: given})
 		}
+		if !worker && !alone {
+			code, err := daemon.Keep(cmd.Context(), daemon.KeepOptions{
+				Load: load, Args: append(slices.Clone(os.Args[1:]), "--worker"), Stderr: os.Stderr, Build: config.ReadBuild(),
+			})
+			if err == nil && code != 0 {
+				err = &exitError{Status: code}
+			}
+			return err
+		}
 		signals := make(chan os.Signal, 4)
-		signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+		signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, daemon.KeeperDied)
 		defer signal.Stop(signals)
 		// A log that nobody reads any more must not end the daemon. Not ignored
 		// but caught: sessions would inherit an ignored signal.

@@ -43,7 +43,10 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 	}
 	var keep []string
 	for _, h := range m.vault.Held() {
-		s, why := m.take(ctx, h, flight, typed)
+		s, why, err := m.take(ctx, h, flight, typed)
+		if err != nil {
+			return nil, err
+		}
 		if s == nil {
 			m.adopted.Dropped++
 			m.log.Warn("stored descriptors are dropped", zap.String("name", h.Name), zap.Error(why))
@@ -99,10 +102,18 @@ func (m *Manager) known() []string {
 }
 
 // take makes a session of stored descriptors; nil and the reason where they
-// are none that can be taken. It closes what it does not use.
-func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Session, why error) {
+// are none that can be taken: what lives of them is killed, because nobody
+// could ever reach it again. It closes what it does not use.
+func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Session, why, err error) {
 	rest := []int{h.Master, h.Pidfd}
+	id := ""
 	defer func() {
+		if err != nil {
+			return // this process cannot go on; the next one finds all as it is
+		}
+		if s == nil && h.Pidfd >= 0 {
+			killTree(h.Pidfd, id)
+		}
 		if s == nil || isClosed(s.done) {
 			for _, fd := range rest {
 				if fd >= 0 {
@@ -112,11 +123,11 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 		}
 	}()
 	if h.Memfd < 0 {
-		return nil, errors.New("no memory among them")
+		return nil, errors.New("no memory among them"), nil
 	}
-	ring, err := buffer.Open(h.Memfd)
-	if err != nil {
-		return nil, err
+	ring, why := buffer.Open(h.Memfd)
+	if why != nil {
+		return nil, why, nil
 	}
 	defer func() {
 		if s == nil {
@@ -125,33 +136,32 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	}()
 	blk := block(ring.Block())
 	if !bytes.Equal(blk[blkBoot:blkBoot+blkBootLen], bootID()) {
-		return nil, errors.New("of another boot")
+		return nil, errors.New("of another boot"), nil
 	}
-	id := blk.id()
+	id = blk.id()
 	if _, twice := m.sessions.Load(id); twice {
-		return nil, fmt.Errorf("session %s is stored twice", id)
+		h.Pidfd = -1 // it belongs to the one that was taken
+		return nil, fmt.Errorf("session %s is stored twice", id), nil
 	}
 	row, err := m.store.GetSession(ctx, id)
+	if problem.Is(err, problem.NotFound) {
+		return nil, fmt.Errorf("session %s: %w", id, err), nil
+	}
 	if err != nil {
-		if h.Pidfd >= 0 && !problem.Is(err, problem.NotFound) {
-			return nil, err
-		}
-		if h.Pidfd >= 0 { // nobody could ever see it again
-			_ = unix.PidfdSendSignal(h.Pidfd, unix.SIGKILL, nil, 0)
-		}
-		return nil, fmt.Errorf("session %s: %w", id, err)
+		return nil, nil, fmt.Errorf("read the row of session %s: %w", id, err)
 	}
 	if row.Epoch != ring.Epoch() {
-		return nil, fmt.Errorf("session %s: epoch %016x, recorded is %016x", id, ring.Epoch(), row.Epoch)
+		return nil, fmt.Errorf("session %s: epoch %016x, recorded is %016x", id, ring.Epoch(), row.Epoch), nil
 	}
 	s = m.newSession(row, ring, ring.Limit(), h.Name)
 	s.pid, s.began = int(blk.u32(blkPid).Load()), int64(blk.u64(blkBegan).Load())
 	if st, at, ok := blk.status(); ok {
 		s.endLocked(st, at)
 		s.in.closed = true
+		s.put = h.Master < 0 && h.Pidfd < 0
 		ring.Seal()
 		close(s.done)
-		return s, nil
+		return s, nil, nil
 	}
 	switch {
 	case h.Master < 0:
@@ -164,7 +174,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 		}
 	}
 	if s == nil {
-		return nil, why
+		return nil, why, nil
 	}
 	if ring.Busy() {
 		out, _ := m.vault.Pipes()
@@ -194,25 +204,42 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 		s.rec.Cols, s.rec.Rows = ws.Col, ws.Row
 		s.records[0].cols, s.records[0].rows = ws.Col, ws.Row
 	}
-	return s, nil
+	return s, nil, nil
+}
+
+// killTree kills what a pidfd refers to and everything that belongs to it.
+func killTree(pidfd int, mark string) {
+	if pid := pidOf(pidfd); pid > 0 && mark != "" {
+		for _, p := range tree(pid, mark) {
+			p.signal(unix.SIGKILL)
+		}
+	}
+	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 }
 
 // samePid checks that a pidfd refers to the process of that number, or to one
 // that has ended.
 func samePid(pidfd, pid int) error {
+	if n := pidOf(pidfd); n != pid && n != -1 {
+		return fmt.Errorf("the process is %d, recorded is %d", n, pid)
+	}
+	return nil
+}
+
+// pidOf is the process that a pidfd refers to: −1 when it has ended, 0 when the
+// descriptor is none of a process (proc_pid_fdinfo(5)).
+func pidOf(pidfd int) int {
 	b, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
 	if err != nil {
-		return err
+		return 0
 	}
 	for line := range bytes.Lines(b) {
 		if v, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
-			if n, err := strconv.Atoi(string(bytes.TrimSpace(v))); err == nil && (n == pid || n == -1) {
-				return nil
-			}
-			return fmt.Errorf("the process is %s, recorded is %d", bytes.TrimSpace(v), pid)
+			n, _ := strconv.Atoi(string(bytes.TrimSpace(v)))
+			return n
 		}
 	}
-	return errors.New("no descriptor of a process")
+	return 0
 }
 
 // settleAdopted lets the adopted sessions go on, and has the ends recorded that

@@ -390,6 +390,7 @@ func (l *loop) fetchDirect(s *Session) (int, error) {
 // when nobody told it for as long as a drain may take.
 func (l *loop) finish(r *reading) {
 	r.drained = true
+	r.known = r.known || r.s.reap()
 	if r.known || !time.Now().Before(r.endAt) {
 		l.end(r)
 	}

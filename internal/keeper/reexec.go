@@ -1,0 +1,144 @@
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/notifyproto"
+)
+
+// reexecAgain is how long the keeper waits for the service manager to take its
+// notices: they are in memory that execve takes away.
+const reexecAgain = 20 * time.Millisecond
+
+// reexec executes the binary of the worker in the keeper's place. Process id,
+// children, the socket with what waits in it, and all descriptors stay.
+//
+// Where it fails the keeper goes on as it is: an old keeper with a new worker
+// is what an upgrade looks like in its middle anyway.
+func (k *keeper) reexec() {
+	if k.up.pending() {
+		k.due.in(dueReexec, reexecAgain)
+		return
+	}
+	if k.w == nil || !k.w.ready || k.deciding != nil || len(k.helpers) > 0 {
+		k.due.in(dueReexec, reexecAgain)
+		return
+	}
+	if err := k.execNew(); err != nil {
+		k.log.Error("the keeper could not execute the new binary and goes on as the old one", zap.Error(err))
+	}
+}
+
+func (k *keeper) execNew() error {
+	if err := executable(k.image.path); err != nil {
+		return err
+	}
+	s := &state{
+		worker: k.w.pid, gen: k.gen, restarts: k.restarts, notify: -1, notifyPath: k.server.Path(),
+		exits: k.exits.FD(), event: k.event, lock: -1, stay: k.stay, tty: k.tty, fds: k.store.all,
+	}
+	if err := k.server.Control(func(fd int) { s.notify = fd }); err != nil {
+		return err
+	}
+	if k.o.Lock != nil {
+		s.lock = int(k.o.Lock.Fd())
+	}
+	fd, err := unix.MemfdCreate("ptyd-keeper", 0)
+	if err != nil {
+		return fmt.Errorf("create memfd: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "state")
+	defer f.Close()
+	if err := s.write(f); err != nil {
+		return fmt.Errorf("write the keeper's state: %w", err)
+	}
+	argv := k.o.Self
+	if argv == nil {
+		argv = os.Args
+	}
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "LISTEN_") {
+			env = append(env, v)
+		}
+	}
+	env = append(env, stateVar+"="+strconv.Itoa(fd))
+
+	k.log.Info("keeper executes the new binary", zap.String("binary", k.image.path))
+	var limit unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	s.all(func(fd int) { setCloseOnExec(fd, false) })
+	// Blocked signals wait, also across execve, until the new image has its
+	// handlers: between the two a signal would end the process.
+	blockSignals()
+	err = syscall.Exec(k.image.path, argv, env)
+	unblockSignals()
+	s.all(func(fd int) { setCloseOnExec(fd, true) })
+	setLimit(limit) // Exec has lowered it
+	return &os.PathError{Op: "execute", Path: k.image.path, Err: err}
+}
+
+// resume goes on with what the keeper's former self knew.
+func (k *keeper) resume(s *state) error {
+	var err error
+	if k.exits, err = notifyproto.OpenExits(s.exits); err != nil {
+		return err
+	}
+	if k.server, err = notifyproto.FromFD(s.notify, s.notifyPath); err != nil {
+		return err
+	}
+	k.event = s.event
+	k.gen, k.restarts = s.gen, s.restarts
+	k.stay, k.tty = s.stay, s.tty
+	for _, h := range s.fds {
+		k.store.all = append(k.store.all, h)
+		k.store.names += len(h.name) + 1
+	}
+	k.w = &worker{pid: s.worker, ready: true, started: time.Now()}
+	if k.o.WatchdogEvery > 0 {
+		k.due.in(dueSign, k.o.WatchdogEvery)
+	}
+	k.log.Info("keeper goes on with its new binary", zap.Int("worker", s.worker), zap.Uint64("generation", s.gen), zap.Int("descriptors", len(s.fds)))
+	return nil
+}
+
+func setCloseOnExec(fd int, on bool) {
+	flags := 0
+	if on {
+		flags = unix.FD_CLOEXEC
+	}
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, flags)
+}
+
+// handled are the signals that must find a handler.
+var handled = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGPIPE}
+
+// blockSignals blocks them for the calling thread, the one that execve leaves.
+func blockSignals() { maskSignals(unix.SIG_BLOCK) }
+
+// unblockSignals takes back what the process was executed with: a worker, and
+// with it every session, inherits the mask of the thread that starts it.
+func unblockSignals() { maskSignals(unix.SIG_UNBLOCK) }
+
+func maskSignals(how int) {
+	var set unix.Sigset_t
+	const bits = uint(unsafe.Sizeof(set.Val[0]) * 8)
+	for _, s := range handled {
+		set.Val[uint(s-1)/bits] |= 1 << (uint(s-1) % bits)
+	}
+	_ = unix.PthreadSigmask(how, &set, nil)
+}
+
+// setLimit bypasses package syscall, which would have children inherit it.
+func setLimit(limit unix.Rlimit) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+}

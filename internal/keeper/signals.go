@@ -1,0 +1,126 @@
+package keeper
+
+import (
+	"context"
+	"os"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/notifyproto"
+)
+
+// signalled does what a signal to the keeper means.
+func (k *keeper) signalled(s os.Signal) {
+	if s == unix.SIGHUP {
+		k.hangUp()
+		return
+	}
+	switch {
+	case k.goal != goalServe:
+		k.hurry()
+	case k.managed():
+		if k.deciding == nil {
+			k.askManager()
+		}
+	case k.deciding != nil: // nobody types yes who sends it twice
+		k.deciding()
+		k.end(s.String() + " twice")
+	case k.o.Confirm != nil && k.store.sessions():
+		k.askPerson(s.String())
+	default:
+		k.end(s.String())
+	}
+}
+
+// hangUp tells a closed terminal from a request to read the configuration.
+func (k *keeper) hangUp() {
+	if k.tty && !ttyThere() {
+		k.tty = false
+		if k.stay {
+			k.log.Info("the terminal closed; sessions go on")
+		} else if k.goal == goalServe {
+			k.end("the terminal closed")
+		}
+		return
+	}
+	// Before it is ready a worker has no handler, and reads the configuration anyway.
+	if k.w != nil && k.w.ready && k.w.asked == askedNothing {
+		k.signal(unix.SIGHUP)
+	}
+}
+
+// ttyThere tells whether the process has a controlling terminal.
+func ttyThere() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
+// askPerson ends the sessions if the person at the terminal says so.
+func (k *keeper) askPerson(why string) {
+	ctx, cancel := context.WithCancel(k.ctx)
+	k.deciding = cancel
+	k.wg.Go(func() {
+		defer cancel()
+		yes := k.o.Confirm(ctx)
+		k.call(func() {
+			if k.goal != goalServe || ctx.Err() != nil {
+				return // a second signal was faster
+			}
+			k.deciding = nil
+			if yes {
+				k.end(why + ", confirmed")
+			}
+		})
+	})
+}
+
+// leave goes and leaves the sessions: their descriptors are in the service
+// manager's store, and it starts the next keeper.
+func (k *keeper) leave(why string) {
+	k.log.Info("the keeper goes, sessions stay", zap.String("why", why))
+	k.goal = goalLeave
+	k.beginStop()
+	if k.w == nil {
+		k.done = true
+		return
+	}
+	k.ask(askedGo, unix.SIGTERM, k.t.stop)
+}
+
+// end has the worker end all sessions in order.
+func (k *keeper) end(why string) {
+	k.log.Info("the keeper ends all sessions and goes", zap.String("why", why))
+	k.goal = goalEnd
+	k.beginStop()
+	if k.w == nil {
+		k.sweep()
+		return
+	}
+	k.ask(askedEnd, unix.SIGINT, k.t.end)
+}
+
+func (k *keeper) beginStop() {
+	k.due.clear(dueStart, dueReexec, dueJob)
+	k.deciding = nil
+	k.up.send(notifyproto.Encode("STOPPING=1"))
+}
+
+// hurry is a further signal after the one that set the goal.
+func (k *keeper) hurry() {
+	k.hurried++
+	switch {
+	case k.sweeping:
+		k.due.in(dueSweep, 0)
+	case k.w == nil:
+	case k.goal == goalEnd && k.hurried == 1:
+		k.signal(unix.SIGINT) // the worker gives no more grace
+	default:
+		k.w.killed = "hurried"
+		k.signal(unix.SIGKILL)
+	}
+}
