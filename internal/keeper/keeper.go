@@ -88,6 +88,9 @@ func Run(ctx context.Context, o Options) int {
 	if o.times != nil {
 		k.t = *o.times
 	}
+	if k.o.unit == nil {
+		k.o.unit = unitName
+	}
 	if k.log == nil {
 		k.log = zap.NewNop()
 	}

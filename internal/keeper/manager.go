@@ -59,7 +59,7 @@ func (k *keeper) take(name string, fd int) {
 
 // managed tells whether a service manager runs the keeper's unit.
 func (k *keeper) managed() bool {
-	unit, _ := unitName()
+	unit, _ := k.o.unit()
 	return k.up != nil && unit != ""
 }
 
@@ -96,7 +96,7 @@ func unitOf(cgroups string) (unit string, user bool) {
 // askManager finds out whether SIGTERM means that the unit stops or that it
 // starts again. The keeper goes on meanwhile.
 func (k *keeper) askManager() {
-	unit, user := unitName()
+	unit, user := k.o.unit()
 	k.deciding = func() {}
 	k.due.in(dueJob, k.t.job)
 	args := []string{"systemctl", "list-jobs", "--no-legend", "--no-pager", "--plain", "--full"}

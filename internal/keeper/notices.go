@@ -109,6 +109,9 @@ func (k *keeper) life(v map[string]string) {
 
 // workerReady notes that the worker serves.
 func (k *keeper) workerReady() {
+	if k.w.killed != "" {
+		return // too late: it gets killed
+	}
 	k.up.send(notifyproto.Encode("READY=1"))
 	if k.w.ready {
 		return // it has read its configuration again

@@ -41,7 +41,8 @@ type Options struct {
 	// asked. It must return soon after its context ended.
 	Confirm func(ctx context.Context) bool
 
-	times *times // nil: defaultTimes; tests shorten them
+	times *times                // nil: defaultTimes; tests shorten them
+	unit  func() (string, bool) // nil: unitName
 }
 
 // times are the keeper's delays and bounds.

@@ -107,7 +107,8 @@ func (k *keeper) resume(s *state) error {
 	if k.o.WatchdogEvery > 0 {
 		k.due.in(dueSign, k.o.WatchdogEvery)
 	}
-	k.log.Info("keeper goes on with its new binary", zap.Int("worker", s.worker), zap.Uint64("generation", s.gen), zap.Int("descriptors", len(s.fds)))
+	own, _ := os.Readlink(ownImage)
+	k.log.Info("keeper goes on with its new binary", zap.String("binary", own), zap.Int("worker", s.worker), zap.Uint64("generation", s.gen), zap.Int("descriptors", len(s.fds)))
 	return nil
 }
 

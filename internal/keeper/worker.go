@@ -56,14 +56,18 @@ func (k *keeper) start() {
 	if k.o.Lock != nil {
 		pass(nameLock, int(k.o.Lock.Fd()))
 	}
-	pid, err := syscall.ForkExec(path, append([]string{"ptyd"}, k.o.Args...), &syscall.ProcAttr{
-		Env:   k.workerEnv(names),
-		Files: files,
-		Sys: &syscall.SysProcAttr{
-			Setpgid:   true, // Ctrl-C is for the keeper: it asks first
-			Pdeathsig: syscall.SIGUSR2,
-		},
-	})
+	argv := append([]string{"ptyd"}, k.o.Args...)
+	attr := &syscall.ProcAttr{Env: k.workerEnv(names), Files: files, Sys: &syscall.SysProcAttr{
+		Setpgid:   true, // Ctrl-C is for the keeper: it asks first
+		Pdeathsig: syscall.SIGUSR2,
+	}}
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil && k.trial == "" && path != ownImage {
+		// Better the keeper's version than none: the sessions are waiting.
+		k.log.Error("the worker's binary can't be executed; the keeper's own is", zap.String("binary", path), zap.Error(err))
+		path = ownImage
+		pid, err = syscall.ForkExec(path, argv, attr)
+	}
 	if err != nil {
 		k.log.Error("the worker can't be started", zap.String("binary", path), zap.Error(err))
 		k.neverReady("start: "+err.Error(), 126)
