@@ -16,7 +16,8 @@ export default defineConfig({
   },
   plugins: [cleanAssets()],
   server: {
-    proxy: { "/v1": { target: daemon, ws: true, changeOrigin: true } },
+    // The daemon checks where a request comes from: it must look like its own.
+    proxy: { "/v1": { target: daemon, ws: true, changeOrigin: true, headers: { origin: daemon } } },
   },
   test: {
     include: ["test/**/*.test.ts"],

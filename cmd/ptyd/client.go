@@ -96,7 +96,11 @@ func connect(cmd *cobra.Command, g *globals) (*client.Client, error) {
 	if o.Token, err = token(cmd, g); err != nil {
 		return nil, err
 	}
-	return client.New(o)
+	c, err := client.New(o)
+	if err == nil && o.Token != "" && c.Exposed() {
+		note(cmd, "the token goes over the network unencrypted; use https")
+	}
+	return c, err
 }
 
 // token reads the token that decides who calls, "" where none was given. One

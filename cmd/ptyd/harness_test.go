@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,6 +39,9 @@ func TestMain(m *testing.M) {
 		binary = filepath.Join(dir, "ptyd")
 		build := exec.Command("go", "build", "-o", binary, ".")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if raceEnabled { // under -race the program is watched as well
+			build = exec.Command("go", "build", "-race", "-o", binary, ".")
+		}
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build ptyd: %v\n%s", err, out)
 			return 1
@@ -48,7 +52,12 @@ func TestMain(m *testing.M) {
 				_ = os.Unsetenv(k)
 			}
 		}
-		return m.Run()
+		status := m.Run()
+		if err := goleak.Find(); err != nil && status == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return status
 	}())
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // document makes the OpenAPI 3.1 description of the table of routes.
-func document(table []route, version string) object {
+func document(table []route, version, base string) object {
 	sch := &schemas{components: object{}, requests: map[string]bool{}}
 	paths := object{}
 	for i := range table {
@@ -37,8 +37,7 @@ func document(table []route, version string) object {
 				"Lists come in pages: give `next_cursor` as `cursor`. Unknown members and parameters are errors.",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
-		// Relative to this document, so that it holds under any base path.
-		"servers": []any{object{"url": ".."}},
+		"servers": []any{object{"url": base + "/"}},
 		"tags": []any{
 			object{"name": "sessions", "description": "Terminals"},
 			object{"name": "access", "description": "Logins, links, tickets and tokens"},

@@ -38,7 +38,6 @@ type sample struct {
 	body   any
 	header map[string]string
 	token  string // instead of the socket's peer
-	also   bool   // expect the route's second status
 }
 
 // samples has one entry for every route of the table, made when it is used.
@@ -355,7 +354,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 func compileSchemas(t *testing.T, strict bool) *jsonschema.Compiler {
 	t.Helper()
 	var doc object
-	data := mustJSON(t, document(routes(), "1"))
+	data := mustJSON(t, document(routes(), "1", ""))
 	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
 	check(t, err)
 	doc = parsed.(object)

@@ -101,7 +101,7 @@ func New(o Options) (*Server, error) {
 		refusals:   newRefusals(),
 		started:    time.Now(),
 	}
-	s.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(document(s.routes, o.Build.Version)) })
+	s.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(document(s.routes, o.Build.Version, o.BasePath)) })
 	allowed := map[string][]string{}
 	for i := range s.routes {
 		rt := &s.routes[i]

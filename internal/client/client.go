@@ -90,6 +90,16 @@ func New(o Options) (*Client, error) {
 // paths mean the same to both sides.
 func (c *Client) Local() bool { return c.socket != "" }
 
+// Exposed reports whether what is said to the daemon can be read on a network.
+func (c *Client) Exposed() bool {
+	if c.Local() || c.base.Scheme == "https" {
+		return false
+	}
+	host := c.base.Hostname()
+	ip := net.ParseIP(host)
+	return host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -49,6 +49,18 @@ func TestURLsThatAreNone(t *testing.T) {
 	}
 }
 
+func TestExposed(t *testing.T) {
+	for u, want := range map[string]bool{
+		"http://127.0.0.1:7373": false, "http://[::1]:7373": false, "http://localhost": false, "https://host": false,
+		"http://host:7373": true, "http://10.0.0.1": true, "http://localhost.example": true, "": false,
+	} {
+		c, err := New(Options{URL: u, StateDir: "/x"})
+		if err != nil || c.Exposed() != want {
+			t.Errorf("%q: %v, %v", u, c.Exposed(), err)
+		}
+	}
+}
+
 func TestRequestsGoWhereTheyShould(t *testing.T) {
 	var got *http.Request
 	c := serve(t, Options{URL: "/base/", Token: "ptyd_x", Build: "1.2"}, func(w http.ResponseWriter, r *http.Request) {

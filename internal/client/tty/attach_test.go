@@ -151,12 +151,6 @@ func (s *screen) await(text string) string {
 	return s.shown.String()
 }
 
-func (s *screen) all() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shown.String()
-}
-
 func (s *screen) press(t *testing.T, keys string) {
 	t.Helper()
 	if _, err := s.master.WriteString(keys); err != nil {

@@ -8,5 +8,5 @@
 //
 // Locks: Terminal.mu guards the terminal's settings and is held over the ioctl
 // that changes them, which does not wait for the terminal. No other lock is
-// taken inside it.
+// taken inside it. See DESIGN.md.
 package tty

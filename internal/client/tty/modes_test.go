@@ -81,6 +81,10 @@ func TestModesUndoWhatOutputChanged(t *testing.T) {
 			for i := range len(c.output) {
 				out = append(out, cut.Filter([]byte(c.output[i:i+1]))...)
 			}
+			out = append(out, cut.held...)
+			if got := strings.ReplaceAll(string(out), pushTitle, ""); got != c.output {
+				t.Errorf("byte by byte: output is %q, want %q", got, c.output)
+			}
 			if got := string(cut.Undo()); got != c.undo {
 				t.Errorf("byte by byte: undo is %q, want %q", got, c.undo)
 			}
@@ -146,6 +150,7 @@ func FuzzModes(f *testing.F) {
 			pieces = append(pieces, cut.Filter(append([]byte(nil), p[i:min(i+size, len(p))]...))...)
 		}
 		rest := append([]byte(nil), whole.held...)
+		pieces = append(pieces, cut.held...)
 		u, v := whole.Undo(), cut.Undo()
 		// A title that is cancelled may have been saved before that was known,
 		// after which nothing is held back.
@@ -156,6 +161,9 @@ func FuzzModes(f *testing.F) {
 		clean := strings.ReplaceAll(string(p), pushTitle, "")
 		if got := strings.ReplaceAll(string(out)+string(rest), pushTitle, ""); got != clean {
 			t.Fatalf("output is %q, want %q", got, clean)
+		}
+		if got := strings.ReplaceAll(string(pieces), pushTitle, ""); got != clean {
+			t.Fatalf("output in pieces is %q, want %q", got, clean)
 		}
 		if bytes.Contains(p, []byte(pushTitle)) || bytes.Contains(p, []byte("t")) {
 			return // the stream plays with the stack itself

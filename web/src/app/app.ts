@@ -224,7 +224,10 @@ export class App {
 
   private followHash(): void {
     const id = this.hashSession();
-    if (id && this.started) this.open(id);
+    if (!id || !this.started) return;
+    this.open(id);
+    // It may be newer than the list, or gone: the list says.
+    if (!this.sessions.get(id)) this.sessions.touch(0);
   }
 
   // Sessions
@@ -433,7 +436,7 @@ export class App {
       const l = L.prune(this.layout, (id) => this.sessions.get(id) !== undefined);
       if (l !== this.layout) {
         this.change(l);
-        this.toast("A session that was open here was removed.");
+        this.toast("A session that was open here is gone.");
       }
     }
     this.tell("list");

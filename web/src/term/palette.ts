@@ -6,7 +6,7 @@ export const dark: ITheme = {
   cursor: "#d5d9e0",
   cursorAccent: "#111318",
   selectionBackground: "#3b5070",
-  selectionInactiveBackground: "#2e3a4d",
+  selectionInactiveBackground: "#3a4b66",
   scrollbarSliderBackground: "#ffffff1f",
   scrollbarSliderHoverBackground: "#ffffff38",
   scrollbarSliderActiveBackground: "#ffffff4d",

@@ -15,6 +15,7 @@ import { Renderer } from "./renderer";
 import { ReplyGuard } from "./replies";
 import { keepParsing } from "./robust";
 import { SnapshotHold, Stream } from "./stream";
+import { scrollByTouch } from "./touch";
 
 export interface ViewEvents {
   /** Output, a bell or an end that was not there before: the page may mark it. */
@@ -112,6 +113,10 @@ export class TerminalView implements Sink {
     this.opened = true;
     this.host.classList.add("settling");
     this.term.open(this.host);
+    // The renderer first: it decides how wide a cell is, and so the size to
+    // ask for. The observer comes a frame later.
+    this.intersecting = this.host.clientWidth > 0;
+    this.visibilityChanged();
     this.measure();
     this.channel.start();
   }
@@ -221,6 +226,7 @@ export class TerminalView implements Sink {
       this.exited = e;
       this.settled();
       this.term.options.disableStdin = true;
+      this.term.options = this.options();
       this.on.exit(e);
       this.measure();
     });
@@ -254,14 +260,16 @@ export class TerminalView implements Sink {
 
   private options() {
     const s = this.settings;
+    const theme = this.isDark ? dark : light;
     return {
-      theme: this.isDark ? dark : light,
+      // Nothing can be typed into what has ended: no cursor says so.
+      theme: this.exited ? { ...theme, cursor: "#00000000", cursorAccent: "#00000000" } : theme,
       fontSize: s.fontSize,
       fontFamily: fontStack(s),
       lineHeight: s.lineHeight,
       cursorBlink: s.cursorBlink,
       cursorStyle: s.cursorStyle,
-      cursorInactiveStyle: "outline" as const,
+      cursorInactiveStyle: this.exited ? ("none" as const) : ("outline" as const),
       scrollback: s.scrollback,
       screenReaderMode: s.screenReader,
       macOptionIsMeta: s.optionIsMeta,
@@ -298,6 +306,7 @@ export class TerminalView implements Sink {
       if (this.settings.copyOnSelect && t.hasSelection()) void copy(t.getSelection());
     });
     this.host.addEventListener("focusin", () => this.on.focused());
+    scrollByTouch(this.host);
   }
 
   private input(bytes: Uint8Array): void {

@@ -10,7 +10,8 @@ export class Desk {
   private readonly pages = new Map<string, HTMLElement>();
   private readonly landing: HTMLElement;
   private shape = "";
-  readonly el = h("div", { class: "desk" });
+  private readonly stage = h("div", { class: "stage" });
+  readonly el = h("div", { class: "desk" }, this.stage);
 
   constructor(private readonly app: App) {
     this.landing = h(
@@ -75,7 +76,7 @@ export class Desk {
     });
     const keys = new Set(layout.tabs.map((t) => t.key));
     for (const k of this.pages.keys()) if (!keys.has(k)) this.pages.delete(k);
-    arrange(this.el, [this.landing, ...pages]);
+    arrange(this.stage, [this.landing, ...pages]);
     // What had the focus gets it back, but never a pane that lost it to another.
     const pane = focused?.closest<HTMLElement>(".pane")?.dataset.sessionId;
     const stays = pane === undefined || pane === this.app.activeId;

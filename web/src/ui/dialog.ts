@@ -6,14 +6,16 @@ export interface Dialog {
   close(): void;
 }
 
-/** A modal dialog with a title and a closing button. Escape and a click beside it close it. */
+/**
+ * A modal dialog with a title and a closing button. Escape and a click beside
+ * it close it; the browser gives the focus back to where it was.
+ */
 export function openDialog(
   title: string,
   testid: string,
   body: HTMLElement,
   closed: () => void = () => {},
 ): Dialog {
-  const before = document.activeElement;
   const el = h("dialog", { class: "dialog", testid, label: title });
   const close = () => el.close();
   el.append(
@@ -27,7 +29,6 @@ export function openDialog(
   );
   el.addEventListener("close", () => {
     el.remove();
-    if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
     closed();
   });
   // Pressed and released on the backdrop: a selection that ends there is no click.

@@ -8,6 +8,7 @@ import { SearchBar } from "./searchbar";
 /** The frame around one terminal: its title where there are several, notices, its end. */
 export class Pane {
   private readonly title = h("span", { class: "pane-title" });
+  private readonly sub = h("span", { class: "pane-sub" });
   private readonly dims = h("span", { class: "pane-dims" });
   private readonly head: HTMLElement;
   private readonly link = h("div", { class: "pane-link" });
@@ -34,6 +35,7 @@ export class Pane {
       "header",
       { class: "pane-head" },
       this.title,
+      this.sub,
       this.dims,
       button(
         { class: "icon-button", label: "Close this view; the session goes on", testid: "pane-close", on: { click: () => app.closeView(id) } },
@@ -80,6 +82,7 @@ export class Pane {
     const label = app.label(this.id);
     this.head.hidden = alone;
     setText(this.title, label);
+    setText(this.sub, info.title !== label ? info.title : "");
     setText(this.dims, `${view.term.cols}×${view.term.rows}`);
     this.el.setAttribute("aria-label", label);
     const exit = view.exited ?? (s && (s.state === "exited" || s.state === "lost") ? { code: s.exit_code, signal: s.signal, state: s.state } : null);

@@ -58,10 +58,8 @@ export class Row {
     setText(this.time, age(s.created_at, now));
     setText(this.status, end);
     setText(this.command, commandOf(s));
-    setText(
-      this.meta,
-      `${s.cols}×${s.rows}` + (s.viewers > 0 ? ` · ${s.viewers} ${s.viewers === 1 ? "viewer" : "viewers"}` : ""),
-    );
+    const viewers = s.viewers === 0 ? "" : s.viewers === 1 ? "1 viewer" : `${s.viewers} viewers`;
+    setText(this.meta, [`${s.cols}×${s.rows}`, viewers].filter(Boolean).join(" · "));
     setData(this.el, "state", s.state);
     setData(this.el, "failed", over && s.exit_code !== 0 ? "true" : null);
     setData(this.el, "mark", app.marks.get(s.id) ?? null);
@@ -83,7 +81,7 @@ export class Row {
     this.mark.title = app.marks.has(s.id) ? markText : "";
     this.open.setAttribute(
       "aria-label",
-      [label, end || s.state, app.marks.has(s.id) ? markText : "", `${s.viewers} viewers`].filter(Boolean).join(", "),
+      [label, end || s.state, app.marks.has(s.id) ? markText : "", viewers].filter(Boolean).join(", "),
     );
     this.rename.hidden = over || !app.may("session.write");
     this.close.hidden = over || !app.may("session.close");

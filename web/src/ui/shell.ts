@@ -50,8 +50,9 @@ export class Shell {
       { class: "app", testid: "app" },
       this.sidebar.el,
       shade,
-      h("main", { class: "main" }, tabs.el, conn.bar, this.desk.el, new KeyRow(app).el),
+      h("main", { class: "main" }, tabs.el, this.desk.el, new KeyRow(app).el),
     );
+    this.desk.el.append(conn.bar);
     this.shortcuts = this.makeShortcuts();
     addEventListener("keydown", (e) => this.el.isConnected && dispatch(this.shortcuts, e), true);
     this.el.addEventListener("keydown", (e) => {

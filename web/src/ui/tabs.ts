@@ -40,6 +40,10 @@ export class Tabs {
     ];
     const drawer = tool("List of sessions (Ctrl+Shift+L)", "drawer", "list", () => doors.drawer());
     this.el = h("div", { class: "tab-bar" }, drawer, this.strip, this.create, h("span", { class: "spring" }), ...this.tools);
+    // A click on a tool leaves the focus in the terminal.
+    this.el.addEventListener("mousedown", (e) => {
+      if (e.target instanceof Element && e.target.closest("button.icon-button")) e.preventDefault();
+    });
     this.strip.addEventListener("keydown", (e) => this.keys(e));
     this.strip.addEventListener("wheel", (e) => {
       if (e.deltaY && !e.deltaX) this.strip.scrollLeft += e.deltaY;
@@ -73,7 +77,9 @@ export class Tabs {
     const label = app.label(t.active) + (inside.length > 1 ? ` +${inside.length - 1}` : "");
     const selected = app.layout.active === t.key;
     setText(tab.label, label);
-    tab.el.title = inside.map((id) => app.label(id)).join(", ");
+    tab.el.title = inside
+      .map((id) => [app.label(id), app.panes.get(id)?.title].filter(Boolean).join(" – "))
+      .join("\n");
     setData(tab.el, "sessionId", t.active);
     const marks = inside.map((id) => app.marks.get(id));
     const mark = (["exit", "bell", "output"] as const).find((m) => marks.includes(m)) ?? null;
