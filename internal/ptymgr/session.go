@@ -113,7 +113,7 @@ func (s *Session) kill(sig unix.Signal) {
 	s.fdmu.RLock()
 	defer s.fdmu.RUnlock()
 	if s.pidfd >= 0 {
-		_ = unix.PidfdSendSignal(s.pidfd, sig, nil, 0)
+		_ = pidfdSignal(s.pidfd, sig)
 	}
 }
 

@@ -164,6 +164,17 @@ func TestLongLineInCanonicalMode(t *testing.T) {
 	text(t, m, i.ID, "got 4000")
 }
 
+// In canonical mode Backspace erases a whole character.
+func TestBackspaceErasesCharacters(t *testing.T) {
+	m := manager(t)
+	i := sh(t, m, "echo ready; read -r x; printf 'got [%s]\\n' \"$x\"")
+	text(t, m, i.ID, "ready")
+	if err := m.Input(t.Context(), i.ID, []byte("xä\x7fy\n")); err != nil {
+		t.Fatal(err)
+	}
+	text(t, m, i.ID, `got \[xy\]`)
+}
+
 func TestSignals(t *testing.T) {
 	m := manager(t)
 	i := sh(t, m, "trap 'echo INT' INT; trap 'echo USR1' USR1; trap 'echo WINCH' WINCH; echo ready; while :; do sleep 0.05; done")
