@@ -9,7 +9,9 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ptyd/ptyd/internal/problem"
 )
@@ -41,6 +43,11 @@ func decodeBody(w http.ResponseWriter, r *http.Request, dst any) error {
 }
 
 func decodeJSON(data []byte, dst any) error {
+	if !utf8.Valid(data) || loneSurrogate(data) {
+		// encoding/json would put U+FFFD in its place, and that would be typed.
+		return problem.New(problem.InvalidArgument, "the body holds text that is not valid Unicode").
+			WithHint("input of arbitrary bytes goes by its member base64")
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := checkValue(dec, reflect.TypeOf(dst).Elem(), "", 0); err != nil {
@@ -56,6 +63,32 @@ func decodeJSON(data []byte, dst any) error {
 		return problem.New(problem.InvalidArgument, "the body is not what is expected here").Because(err)
 	}
 	return nil
+}
+
+// loneSurrogate reports whether an escape names half of a surrogate pair
+// (RFC 8259, 8.2).
+func loneSurrogate(data []byte) bool {
+	unit := func(i int) (uint64, bool) {
+		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
+			return 0, false
+		}
+		u, err := strconv.ParseUint(string(data[i+2:i+6]), 16, 16)
+		return u, err == nil
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		if u, ok := unit(i); ok && u >= 0xd800 && u <= 0xdfff {
+			low, ok := unit(i + 6)
+			if u >= 0xdc00 || !ok || low < 0xdc00 || low > 0xdfff {
+				return true
+			}
+			i += 6
+		}
+		i++ // an escaped backslash begins no escape
+	}
+	return false
 }
 
 // checkValue reads one value from dec and compares the member names with t's.

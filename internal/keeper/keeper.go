@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -83,7 +84,7 @@ func Run(ctx context.Context, o Options) int {
 	ctx, cancel := context.WithCancel(ctx)
 	k := &keeper{
 		o: o, t: defaultTimes, log: o.Log, ctx: ctx, event: -1, helpers: map[int]func(ended){},
-		arrived: make(chan struct{}, 1), died: make(chan os.Signal, 1), signals: make(chan os.Signal, 16), calls: make(chan func()),
+		arrived: make(chan struct{}, 1), died: make(chan os.Signal, 1), signals: early, calls: make(chan func()),
 	}
 	if o.times != nil {
 		k.t = *o.times
@@ -121,6 +122,7 @@ func (k *keeper) begin() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("shut out tracers: %w", err)
 	}
+	keepFromChildren()
 	var err error
 	if k.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("open standard input: %w", err)
@@ -145,6 +147,23 @@ func (k *keeper) begin() error {
 		k.start()
 	}
 	return nil
+}
+
+// keepFromChildren marks all that this process has inherited: a session must
+// not hold open what the keeper's parent forgot to close.
+func keepFromChildren() {
+	if unix.CloseRange(firstFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	open, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if err != nil {
+		return
+	}
+	for _, e := range open {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= firstFD {
+			unix.CloseOnExec(fd)
+		}
+	}
 }
 
 func (k *keeper) beginFresh() error {
@@ -296,11 +315,10 @@ func (k *keeper) close(cancel func()) {
 func (k *keeper) catchSignals() (stop func()) {
 	k.stay = k.o.Stay || signal.Ignored(unix.SIGHUP)
 	signal.Notify(k.died, unix.SIGCHLD)
-	signal.Notify(k.signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	signal.Notify(k.signals, signalsCaught...)
 	// A log that nobody reads any more must not end the keeper.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
-	unblockSignals()
 	return func() {
 		signal.Stop(k.died)
 		signal.Stop(k.signals)

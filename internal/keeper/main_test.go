@@ -202,7 +202,7 @@ func (w *testWorker) run(c config) int {
 	for fd := firstFD + n; fd < firstFD+n+64; fd++ {
 		link, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 		if err == nil && !strings.Contains(link, "anon_inode") && !strings.HasPrefix(link, "/sys/fs/cgroup/") { // the runtime's own
-			h.Leaked = append(h.Leaked, link)
+			h.Leaked = append(h.Leaked, strconv.Itoa(fd)+" "+link)
 		}
 	}
 	if f, err := os.Open(c.Dir + "/lock"); err == nil {

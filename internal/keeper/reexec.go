@@ -1,8 +1,10 @@
 package keeper
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +16,9 @@ import (
 
 	"github.com/ptyd/ptyd/internal/notifyproto"
 )
+
+// errSignalled: a signal has come that the old image must still look at.
+var errSignalled = errors.New("signalled meanwhile")
 
 // reexecAgain is how long the keeper waits for the service manager to take its
 // notices: they are in memory that execve takes away.
@@ -33,7 +38,9 @@ func (k *keeper) reexec() {
 		k.due.in(dueReexec, reexecAgain)
 		return
 	}
-	if err := k.execNew(); err != nil {
+	if err := k.execNew(); errors.Is(err, errSignalled) {
+		k.due.in(dueReexec, reexecAgain)
+	} else if err != nil {
 		k.log.Error("the keeper could not execute the new binary and goes on as the old one", zap.Error(err))
 	}
 }
@@ -43,7 +50,7 @@ func (k *keeper) execNew() error {
 		return err
 	}
 	s := &state{
-		worker: k.w.pid, gen: k.gen, restarts: k.restarts, notify: -1, notifyPath: k.server.Path(),
+		binary: k.image.path, worker: k.w.pid, gen: k.gen, restarts: k.restarts, notify: -1, notifyPath: k.server.Path(),
 		exits: k.exits.FD(), event: k.event, lock: -1, stay: k.stay, tty: k.tty, fds: k.store.all,
 	}
 	if err := k.server.Control(func(fd int) { s.notify = fd }); err != nil {
@@ -77,11 +84,13 @@ func (k *keeper) execNew() error {
 	var limit unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
 	s.all(func(fd int) { setCloseOnExec(fd, false) })
-	// Blocked signals wait, also across execve, until the new image has its
-	// handlers: between the two a signal would end the process.
-	blockSignals()
-	err = syscall.Exec(k.image.path, argv, env)
-	unblockSignals()
+	// A signal between execve and the new image's handlers would end the
+	// process. Ignored it is lost, for about a millisecond.
+	signal.Ignore(signalsCaught...)
+	if err = errSignalled; len(k.signals) == 0 {
+		err = syscall.Exec(k.image.path, argv, env)
+	}
+	signal.Notify(k.signals, signalsCaught...)
 	s.all(func(fd int) { setCloseOnExec(fd, true) })
 	setLimit(limit) // Exec has lowered it
 	return &os.PathError{Op: "execute", Path: k.image.path, Err: err}
@@ -96,6 +105,7 @@ func (k *keeper) resume(s *state) error {
 	if k.server, err = notifyproto.FromFD(s.notify, s.notifyPath); err != nil {
 		return err
 	}
+	k.image = newImage(s.binary) // what Options say is from before the upgrade
 	k.event = s.event
 	k.gen, k.restarts = s.gen, s.restarts
 	k.stay, k.tty = s.stay, s.tty
@@ -120,24 +130,20 @@ func setCloseOnExec(fd int, on bool) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, flags)
 }
 
-// handled are the signals that must find a handler.
-var handled = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGPIPE}
+// signalsCaught are those that mean something to a keeper.
+var signalsCaught = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM}
 
-// blockSignals blocks them for the calling thread, the one that execve leaves.
-func blockSignals() { maskSignals(unix.SIG_BLOCK) }
-
-// unblockSignals takes back what the process was executed with: a worker, and
-// with it every session, inherits the mask of the thread that starts it.
-func unblockSignals() { maskSignals(unix.SIG_UNBLOCK) }
-
-func maskSignals(how int) {
-	var set unix.Sigset_t
-	const bits = uint(unsafe.Sizeof(set.Val[0]) * 8)
-	for _, s := range handled {
-		set.Val[uint(s-1)/bits] |= 1 << (uint(s-1) % bits)
+// early gets the signals of an image that was executed in a keeper's place from
+// its first moments on, long before Run. Until the runtime is up they are
+// ignored: execve keeps that, but a handler it can't keep, and what is blocked
+// the runtime unblocks before it has handlers.
+var early = func() chan os.Signal {
+	c := make(chan os.Signal, 16)
+	if os.Getenv(stateVar) != "" {
+		signal.Notify(c, signalsCaught...)
 	}
-	_ = unix.PthreadSigmask(how, &set, nil)
-}
+	return c
+}()
 
 // setLimit bypasses package syscall, which would have children inherit it.
 func setLimit(limit unix.Rlimit) {

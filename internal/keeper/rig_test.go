@@ -23,7 +23,7 @@ import (
 
 // patience bounds every wait of a test. It is long, because the machine may be
 // busy, and never slept through.
-const patience = 60 * time.Second
+const patience = 20 * time.Second
 
 // rig is a keeper process and the test's end of its workers.
 type rig struct {
@@ -62,6 +62,11 @@ func newRig(t *testing.T, c config, prepare ...func(*exec.Cmd)) *rig {
 	r.wg.Go(r.accept)
 	t.Cleanup(func() {
 		if t.Failed() {
+			select {
+			case <-r.exited:
+				t.Logf("the keeper ended: %v", r.cmd.ProcessState)
+			default:
+			}
 			b, _ := os.ReadFile(dir + "/log")
 			t.Logf("keeper's log:\n%s", b)
 		}
@@ -85,7 +90,7 @@ func (r *rig) launch(prepare ...func(*exec.Cmd)) {
 	text, _ := json.Marshal(r.c)
 	r.cmd = exec.Command(self, "serve")
 	r.cmd.Stdout, r.cmd.Stderr = os.Stderr, os.Stderr
-	r.cmd.Env = append(os.Environ(), roleVar+"=keeper", configVar+"="+string(text))
+	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVar+"=keeper", configVar+"="+string(text))
 	for _, p := range prepare {
 		p(r.cmd)
 	}

@@ -27,6 +27,7 @@ const (
 // state is what goes through an execve: text, a fact a line, so that releases
 // can read each other's.
 type state struct {
+	binary        string
 	worker        int
 	gen, restarts uint64
 	notify        int
@@ -40,6 +41,7 @@ type state struct {
 func (s *state) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s %d\npid %d\n", stateMagic, stateVersion, os.Getpid())
+	fmt.Fprintf(b, "binary %s\n", s.binary)
 	fmt.Fprintf(b, "worker %d\ngeneration %d\nrestarts %d\n", s.worker, s.gen, s.restarts)
 	fmt.Fprintf(b, "notify %d %s\nexits %d\nevent %d\nlock %d\n", s.notify, s.notifyPath, s.exits, s.event, s.lock)
 	fmt.Fprintf(b, "stay %t\ntty %t\n", s.stay, s.tty)
@@ -78,6 +80,8 @@ func parseState(r io.Reader) (*state, error) {
 			if err == nil && n != os.Getpid() {
 				err = errors.New("another process's")
 			}
+		case "binary":
+			s.binary, err = rest, nil
 		case "worker":
 			s.worker = n
 		case "generation":
@@ -110,7 +114,7 @@ func parseState(r io.Reader) (*state, error) {
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("read the keeper's state: %w", err)
 	}
-	if !whole || s.worker <= 0 || s.notify < 0 || s.exits < 0 || s.event < 0 {
+	if !whole || s.binary == "" || s.worker <= 0 || s.notify < 0 || s.exits < 0 || s.event < 0 {
 		return nil, errors.New("read the keeper's state: it is not whole")
 	}
 	return s, nil
@@ -136,8 +140,7 @@ var resumed = sync.OnceValues(func() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before anything is forked.
-	s.all(unix.CloseOnExec)
+	s.all(unix.CloseOnExec) // before anything is forked
 	return s, nil
 })
 

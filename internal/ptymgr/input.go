@@ -17,6 +17,11 @@ import (
 const (
 	// MaxUnacked is the most input bytes of one client that wait for the terminal.
 	MaxUnacked = 64 << 10
+	// maxQueued is the most input bytes of all clients of a session that wait.
+	maxQueued = 256 << 10
+	// turnInput is how much the reading thread writes into one terminal before
+	// it looks at the others again.
+	turnInput = 16 << 10
 	// maxClients is how many clients' input counts a session remembers.
 	maxClients = 32
 	// writeSize is how much is offered to the terminal at once.
@@ -30,6 +35,7 @@ type ClientID [16]byte
 type InputError struct {
 	Reason   string
 	Accepted uint64
+	Full     bool // the session takes no more now; later it may
 }
 
 func (e *InputError) Error() string {
@@ -54,8 +60,9 @@ type input struct {
 	mu      sync.Mutex // guards all below
 	clients map[ClientID]*inClient
 	clock   uint64
-	queue   []piece
-	writing bool // somebody is in write(2), outside of mu
+	queue   []piece // neighbours of one client are one piece
+	queued  int     // bytes in queue
+	writing bool    // somebody is in write(2), outside of mu
 	closed  bool
 	blk     block
 
@@ -168,6 +175,11 @@ func (s *Session) WriteInput(id ClientID, off uint64, p []byte) error {
 		in.mu.Unlock()
 		return &InputError{Reason: fmt.Sprintf("more than %d bytes unacknowledged", MaxUnacked), Accepted: a}
 	}
+	if in.queued+len(p) > maxQueued {
+		a := c.accepted
+		in.mu.Unlock()
+		return &InputError{Reason: fmt.Sprintf("%d bytes wait for the terminal already", maxQueued), Accepted: a, Full: true}
+	}
 	in.clock++
 	c.used = in.clock
 	if len(p) == 0 {
@@ -180,11 +192,16 @@ func (s *Session) WriteInput(id ClientID, off uint64, p []byte) error {
 		return nil
 	}
 	c.accepted += uint64(len(p))
-	in.queue = append(in.queue, piece{c: c, p: append([]byte(nil), p...)})
+	in.queued += len(p)
+	if n := len(in.queue); n > 0 && in.queue[n-1].c == c {
+		in.queue[n-1].p = append(in.queue[n-1].p, p...)
+	} else {
+		in.queue = append(in.queue, piece{c: c, p: append([]byte(nil), p...)})
+	}
 	in.mu.Unlock()
 	s.touch()
 	if !in.stalled.Load() { // else the reading thread goes on when there is room
-		in.drain(s)
+		in.drain(s, maxQueued)
 	}
 	return nil
 }
@@ -196,14 +213,39 @@ func (s *Session) touch() {
 	s.m.loop.hotUntil.Store(t)
 }
 
-// drain writes what is queued until the terminal takes no more. One caller
-// writes at a time; others leave their bytes in the queue for it.
-func (in *input) drain(s *Session) {
+// takeBack removes what is queued for a client and not written, and returns how
+// many of its bytes the terminal has.
+func (in *input) takeBack(id ClientID) (typed uint64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	c := in.clients[id]
+	if c == nil {
+		return 0
+	}
+	kept := in.queue[:0:0]
+	for i, q := range in.queue {
+		if q.c == c && !(i == 0 && in.writing) {
+			in.queued -= len(q.p)
+			continue
+		}
+		kept = append(kept, q)
+	}
+	in.queue = kept
+	return c.acked
+}
+
+// drain writes what is queued until the terminal takes no more, or budget bytes
+// are written; it reports whether that is why it stopped. One caller writes at
+// a time; others leave their bytes in the queue for it.
+func (in *input) drain(s *Session, budget int) (more bool) {
 	for {
+		if budget <= 0 {
+			return true
+		}
 		in.mu.Lock()
 		if in.writing || in.closed || len(in.queue) == 0 {
 			in.mu.Unlock()
-			return
+			return false
 		}
 		in.writing = true
 		front := in.queue[0]
@@ -214,17 +256,23 @@ func (in *input) drain(s *Session) {
 
 		in.mu.Lock()
 		in.writing = false
+		budget -= max(n, 1)
 		front.c.acked += uint64(n)
 		ack, at := front.c.ack, front.c.acked
 		full := errors.Is(err, unix.EAGAIN) || err == nil && n < len(p)
 		switch {
 		case in.closed:
 		case err != nil && !full && !errors.Is(err, unix.EINTR): // the terminal is gone: the session is ending
-			in.queue, in.closed = nil, true
-		case n == len(front.p):
-			in.queue = append(in.queue[:0], in.queue[1:]...)
+			in.queue, in.queued, in.closed = nil, 0, true
 		default:
-			in.queue[0].p = front.p[n:]
+			in.queued -= n
+			// The piece may have grown meanwhile.
+			if in.queue[0].p = in.queue[0].p[n:]; len(in.queue[0].p) == 0 {
+				in.queue[0] = piece{}
+				if in.queue = in.queue[1:]; len(in.queue) == 0 {
+					in.queue = nil
+				}
+			}
 		}
 		in.stalled.Store(full && !in.closed)
 		in.mu.Unlock()
@@ -238,7 +286,7 @@ func (in *input) drain(s *Session) {
 		if full {
 			// EPOLLOUT is the wake-up; the clock is only its net.
 			s.m.loop.do(func() { s.m.loop.timed[s.rd] = struct{}{} })
-			return
+			return false
 		}
 	}
 }
@@ -317,6 +365,6 @@ func (s *Session) recoverInput(q int) {
 func (in *input) close() {
 	in.mu.Lock()
 	in.closed = true
-	in.queue = nil
+	in.queue, in.queued = nil, 0
 	in.mu.Unlock()
 }

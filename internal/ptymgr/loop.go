@@ -242,7 +242,7 @@ func (l *loop) handle(events []unix.EpollEvent) (quit bool) {
 		case evMaster:
 			if r := l.sessions[e.Fd]; r != nil {
 				if e.Events&unix.EPOLLOUT != 0 && r.s.in.stalled.Load() {
-					r.s.in.drain(r.s)
+					l.write(r)
 				}
 				if e.Events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 					l.push(r)
@@ -251,6 +251,14 @@ func (l *loop) handle(events []unix.EpollEvent) (quit bool) {
 		}
 	}
 	return quit
+}
+
+// write goes on with a session's input that its terminal did not take at once,
+// a turn's worth at a time: others are served in between.
+func (l *loop) write(r *reading) {
+	if _, live := l.sessions[r.token]; live && r.s.in.drain(r.s, turnInput) {
+		l.do(func() { l.write(r) })
+	}
 }
 
 // turn reads every ready session once; sessions that were typed into go first,
@@ -440,7 +448,7 @@ func (l *loop) tick() int {
 			}
 		case r.s.in.stalled.Load():
 			at = now.Add(100 * time.Millisecond)
-			r.s.in.drain(r.s)
+			l.write(r)
 		default:
 			delete(l.timed, r)
 			continue

@@ -395,6 +395,8 @@ func (m *Manager) Signal(ctx context.Context, id, name string) error {
 	}
 	if err := s.Signal(sig); errors.Is(err, ErrEnded) {
 		return ended(id)
+	} else if errors.Is(err, unix.EPERM) {
+		return problem.New(problem.Forbidden, "the foreground processes of session %s belong to another user", id)
 	} else if err != nil {
 		return fmt.Errorf("signal session %s: %w", id, err)
 	}
@@ -412,7 +414,7 @@ func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
 		if !force {
 			return problem.New(problem.SessionRunning, "session %s is running", id).WithHint("close it first, or force")
 		}
-		if _, err := m.Close(ctx, id, -1); err != nil {
+		if _, err := m.Close(ctx, id, -1); err != nil && !problem.Is(err, problem.Forbidden) {
 			return err
 		}
 	}
@@ -519,8 +521,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	m.sessions.Range(func(id string, s *Session) bool {
 		wg.Go(func() {
 			if _, err := m.Close(ctx, id, -1); err != nil {
-				s.kill(unix.SIGKILL)
-				<-s.done
+				s.logger().Warn("end a session", zap.Error(err))
 			}
 		})
 		return true

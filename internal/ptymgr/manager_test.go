@@ -224,6 +224,22 @@ func TestCloseEndsTheWholeTree(t *testing.T) {
 	}
 }
 
+// What the daemon's user cannot signal must not hold Close up for ever: the
+// session ends, and the caller is told.
+func TestCloseOfWhatCannotBeEnded(t *testing.T) {
+	m := manager(t, func(c *ptymgr.Config) { c.Grace = 50 * time.Millisecond })
+	i := sh(t, m, "echo ready; sleep 600")
+	text(t, m, i.ID, "ready")
+	defer ptymgr.RefuseSignals()()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	e, err := m.Close(ctx, i.ID, -1)
+	if !problem.Is(err, problem.Forbidden) || !e.State.Ended() || !strings.Contains(err.Error(), strconv.Itoa(i.PID)) {
+		t.Errorf("%+v %v", e.State, err)
+	}
+	_ = unix.Kill(i.PID, unix.SIGKILL)
+}
+
 func TestCreateRefuses(t *testing.T) {
 	m := manager(t)
 	ok := func() ptymgr.Spec { return ptymgr.Spec{Argv: []string{"true"}, Owner: owner} }

@@ -93,8 +93,12 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 		}
 	})
 	defer s.forget(who)
+	var full *InputError
 	if err := s.WriteInput(who, 0, data); errors.Is(err, ErrEnded) {
 		return ended(id)
+	} else if errors.As(err, &full) && full.Full {
+		return problem.New(problem.Unavailable, "the session takes no input: nobody reads its terminal, and %d bytes wait for it", maxQueued).
+			WithHint("nothing was typed")
 	} else if err != nil {
 		return err
 	}
@@ -104,8 +108,9 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	case <-s.done:
 		return ended(id)
 	case <-ctx.Done():
+		typed := s.in.takeBack(who)
 		return problem.New(problem.Unavailable, "the session does not take input: nobody reads its terminal").
-			WithHint("what was written stays in its queue").Because(ctx.Err())
+			WithHint("%d of %d bytes were typed", typed, len(data)).Because(ctx.Err())
 	}
 }
 

@@ -105,7 +105,7 @@ func (s *Session) kill(sig unix.Signal) {
 	s.fdmu.RLock()
 	defer s.fdmu.RUnlock()
 	if s.pidfd >= 0 {
-		_ = unix.PidfdSendSignal(s.pidfd, sig, nil, 0)
+		_ = pidfdSignal(s.pidfd, sig)
 	}
 }
 
@@ -144,6 +144,7 @@ func (s *Session) ended() {
 func (s *Session) endLocked(st ExitStatus, at time.Time) {
 	s.rec.State = Exited
 	if !st.Known {
+		s.rec.State = Lost
 		s.rec.Error = "its end was not seen"
 	}
 	s.rec.ExitCode, s.rec.Signal = st.Code, st.Signal

@@ -156,6 +156,10 @@ func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
 	if err == nil {
 		if err = unix.SetNonblock(master, true); err == nil {
 			err = unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+			if t, e := unix.IoctlGetTermios(master, unix.TCGETS); e == nil {
+				t.Iflag |= unix.IUTF8 // Backspace takes a character, not a byte (termios(3))
+				_ = unix.IoctlSetTermios(master, unix.TCSETS, t)
+			}
 		}
 		if err != nil {
 			unix.Close(master)
@@ -313,7 +317,7 @@ func (s *Session) execError(path string, err error) error {
 		return outOf(err)
 	}
 	return &problem.Error{Code: problem.ExecFailed, Field: "argv", Detail: fmt.Sprintf("%s: %v", path, err),
-		Hint: "the file may be no program of this machine, or its interpreter may be missing"}
+		Hint: "the file may be no program of this machine, its interpreter may be missing, or a script may lack its first line, such as #!/bin/sh"}
 }
 
 // bootTime is CLOCK_BOOTTIME in nanoseconds.

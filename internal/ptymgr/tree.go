@@ -5,9 +5,13 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/problem"
 )
 
 // proc is one process as /proc tells of it, held by a pidfd so that its number
@@ -84,6 +88,10 @@ func tree(leader int, mark string) []proc {
 	return found
 }
 
+// pidfdSignal is unix.PidfdSendSignal; a test lets it refuse, as the kernel does
+// for another user's process.
+var pidfdSignal = func(pidfd int, sig unix.Signal) error { return unix.PidfdSendSignal(pidfd, sig, nil, 0) }
+
 // signal sends sig to p, unless its number belongs to somebody else by now.
 func (p proc) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
@@ -92,7 +100,7 @@ func (p proc) signal(sig unix.Signal) {
 	}
 	defer unix.Close(fd)
 	if now, ok := readStat(p.pid); ok && now.start == p.start {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+		_ = pidfdSignal(fd, sig)
 	}
 }
 
@@ -123,9 +131,15 @@ func (p proc) ask() {
 	p.signal(unix.SIGCONT)
 }
 
+// killWait is how long after KILL something may still live: then it is beyond
+// us (another user's process, or one that is stuck in the kernel).
+const killWait = 2 * time.Second
+
 // Close ends a session's whole process tree: it is asked to end, and after
-// grace killed. It returns when the session has ended and nothing of it lives.
-// A negative grace is the configured one.
+// grace killed. It returns when the session has ended and nothing of it lives,
+// or with problem.Forbidden, naming them, when processes live that this daemon
+// cannot end; the session has ended then too. A negative grace is the
+// configured one; when ctx ends the grace does.
 func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (Info, error) {
 	s, ok := m.sessions.Load(id)
 	if !ok {
@@ -137,13 +151,21 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 	deadline := time.Now().Add(grace)
 	told := map[proc]bool{}
 	step := 5 * time.Millisecond
+	var killed time.Time
 	for {
 		left := tree(s.pid, s.id)
 		ended := isClosed(s.done)
 		if ended && len(left) == 0 {
 			return s.Info(), nil
 		}
-		hard := !time.Now().Before(deadline) || ctx.Err() != nil
+		now := time.Now()
+		hard := !now.Before(deadline) || ctx.Err() != nil
+		if hard && killed.IsZero() {
+			killed = now
+		}
+		if hard && now.Sub(killed) > killWait {
+			return s.abandon(left)
+		}
 		for _, p := range left {
 			if hard {
 				p.signal(unix.SIGKILL)
@@ -173,6 +195,29 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 		t.Stop()
 		step = min(step*2, 200*time.Millisecond)
 	}
+}
+
+// abandon ends a session some of whose processes live on. Its terminal is
+// closed, and with it goes the hang-up, which the kernel sends whoever they
+// belong to.
+func (s *Session) abandon(left []proc) (Info, error) {
+	s.m.loop.do(func() {
+		if _, live := s.m.loop.sessions[s.rd.token]; live {
+			s.m.loop.end(s.rd)
+		}
+	})
+	<-s.done
+	var names []string
+	for _, p := range left {
+		names = append(names, strconv.Itoa(p.pid))
+	}
+	if len(names) == 0 {
+		names = []string{strconv.Itoa(s.pid)}
+	}
+	list := strings.Join(names, ", ")
+	s.logger().Warn("processes of a closed session live on", zap.String("pids", list))
+	return s.Info(), problem.New(problem.Forbidden, "processes %s cannot be ended by this daemon's user", list).
+		WithHint("the session has ended; end them as their owner")
 }
 
 func isClosed(c <-chan struct{}) bool {

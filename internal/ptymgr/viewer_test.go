@@ -3,6 +3,7 @@ package ptymgr_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -140,6 +141,48 @@ func TestInputRefused(t *testing.T) {
 	}
 }
 
+// Many small pieces to a program that does not read: bounded in all, merged, and
+// no other session waits for them when it reads again.
+func TestTinyInputHoldsNobodyUp(t *testing.T) {
+	m := manager(t)
+	i := sh(t, m, "stty raw -echo; echo ready; kill -STOP $$; head -c 200000 >/dev/null; sleep 60")
+	other := create(t, m, "cat")
+	text(t, m, i.ID, "ready")
+	s, o := m.Session(i.ID), m.Session(other.ID)
+	var in uint64
+	var full *ptymgr.InputError
+clients:
+	for k := range 8 {
+		id := ptymgr.ClientID{byte(k + 1)}
+		s.Client(id, 0, nil)
+		for off := range uint64(ptymgr.MaxUnacked) {
+			if err := s.WriteInput(id, off, []byte("x")); errors.As(err, &full) {
+				break clients
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			in++
+		}
+	}
+	if full == nil || !full.Full || in < 200000 || in > 300000 {
+		t.Fatalf("%d bytes were taken, then %+v", in, full)
+	}
+	if err := m.Signal(t.Context(), i.ID, "CONT"); err != nil {
+		t.Fatal(err)
+	}
+	o.Client(ptymgr.ClientID{99}, 0, nil)
+	for k := range 50 {
+		if err := o.WriteInput(ptymgr.ClientID{99}, uint64(2*k), []byte("y\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text(t, m, other.ID, `(y\r\n){50}`)
+	r := wait(t, m, i.ID, ptymgr.Conditions{Idle: 300 * time.Millisecond})
+	if r.Matched != "idle" {
+		t.Error(r)
+	}
+}
+
 // What the terminal did not take at once goes on when its reader reads.
 func TestStalledInputGoesOn(t *testing.T) {
 	m := manager(t)
@@ -162,6 +205,17 @@ func TestLongLineInCanonicalMode(t *testing.T) {
 		t.Error(err)
 	}
 	text(t, m, i.ID, "got 4000")
+}
+
+// In canonical mode Backspace erases a whole character.
+func TestBackspaceErasesCharacters(t *testing.T) {
+	m := manager(t)
+	i := sh(t, m, "echo ready; read -r x; printf 'got [%s]\\n' \"$x\"")
+	text(t, m, i.ID, "ready")
+	if err := m.Input(t.Context(), i.ID, []byte("xä\x7fy\n")); err != nil {
+		t.Fatal(err)
+	}
+	text(t, m, i.ID, `got \[xy\]`)
 }
 
 func TestSignals(t *testing.T) {

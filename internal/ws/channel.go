@@ -178,7 +178,10 @@ func (ch *channel) act(f wire.Frame) error {
 		ch.v.Use()
 		err := ch.s.WriteInput(ch.c.client, f.Offset, f.Payload)
 		var ie *ptymgr.InputError
-		if errors.As(err, &ie) {
+		switch {
+		case errors.As(err, &ie) && ie.Full:
+			ch.detach(wire.CloseTooMany, ie.Error()) // the client comes back and sends it again
+		case errors.As(err, &ie):
 			ch.detach(wire.CloseBadInput, ie.Error())
 		} // to a session that has ended nothing can be typed; EXIT says so
 	case wire.TypeView:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -97,14 +98,17 @@ func read(fd int, p []byte) (int, error) {
 	}
 }
 
+// writeAll does not tell Go's scheduler about its system calls: nothing else
+// wants to run here, and the runtime's monitor would otherwise wake up every few
+// microseconds of a write that waits, which other programs do not do.
 func writeAll(fd int, p []byte) error {
 	for len(p) > 0 {
-		n, err := unix.Write(fd, p)
-		if err == syscall.EINTR {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		if errno == syscall.EINTR {
 			continue
 		}
-		if err != nil {
-			return os.NewSyscallError("write", err)
+		if errno != 0 {
+			return os.NewSyscallError("write", errno)
 		}
 		p = p[n:]
 	}
