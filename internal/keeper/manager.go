@@ -137,8 +137,9 @@ func (k *keeper) systemctl(args []string, then func(out string)) error {
 		stop := context.AfterFunc(ctx, func() { _ = r.Close() })
 		defer stop()
 		out, _ := io.ReadAll(io.LimitReader(r, 1<<20))
+		late := ctx.Err() != nil
 		k.call(func() {
-			if _, lives := k.helpers[pid]; lives && ctx.Err() != nil {
+			if _, lives := k.helpers[pid]; lives && late {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 			then(string(out))

@@ -68,7 +68,8 @@ func newRig(t *testing.T, c config, prepare ...func(*exec.Cmd)) *rig {
 			default:
 			}
 			b, _ := os.ReadFile(dir + "/log")
-			t.Logf("keeper's log:\n%s", b)
+			said, _ := os.ReadFile(dir + "/stderr")
+			t.Logf("keeper's log:\n%s\nstandard error:\n%s", b, said)
 		}
 		_ = ln.Close()
 		r.wg.Wait()
@@ -89,7 +90,12 @@ func (r *rig) launch(prepare ...func(*exec.Cmd)) {
 	}
 	text, _ := json.Marshal(r.c)
 	r.cmd = exec.Command(self, "serve")
-	r.cmd.Stdout, r.cmd.Stderr = os.Stderr, os.Stderr
+	stderr, err := os.OpenFile(r.c.Dir+"/stderr", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer stderr.Close()
+	r.cmd.Stdout, r.cmd.Stderr = stderr, stderr
 	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVar+"=keeper", configVar+"="+string(text))
 	for _, p := range prepare {
 		p(r.cmd)
@@ -190,14 +196,20 @@ func (r *rig) signal(s syscall.Signal) {
 // logged waits until the keeper's log has a line with all of words.
 func (r *rig) logged(words ...string) {
 	r.t.Helper()
+	r.loggedTimes(1, words...)
+}
+
+func (r *rig) loggedTimes(n int, words ...string) {
+	r.t.Helper()
 	await(r.t, "log line "+strings.Join(words, " … "), func() bool {
 		b, _ := os.ReadFile(r.c.Dir + "/log")
+		found := 0
 		for line := range strings.Lines(string(b)) {
 			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
-				return true
+				found++
 			}
 		}
-		return false
+		return found >= n
 	})
 }
 

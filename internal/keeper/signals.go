@@ -68,12 +68,14 @@ func (k *keeper) askPerson(why string) {
 		defer cancel()
 		yes := k.o.Confirm(ctx)
 		k.call(func() {
-			if k.goal != goalServe || ctx.Err() != nil {
+			if k.goal != goalServe {
 				return // a second signal was faster
 			}
 			k.deciding = nil
 			if yes {
 				k.end(why + ", confirmed")
+			} else {
+				k.log.Info("the keeper was not to end", zap.String("asked by", why))
 			}
 		})
 	})

@@ -147,7 +147,7 @@ func (k *keeper) workerEnded(e ended) {
 	case w.ready:
 		k.restarts++
 		k.start()
-	case k.gen == 1 && !e.signalled():
+	case k.gen == 1 && !e.signalled() && w.killed == "":
 		// It has said itself what is wrong, and nothing runs yet.
 		k.code, k.done = e.exitCode(), true
 	default:
