@@ -20,6 +20,12 @@ VERSION_VAR := github.com/ptyd/ptyd/internal/config.Version
 # Pinned: another version finds other things, and a build must repeat.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# The program between fork and exec, which the binary carries within it. Without
+# a compiler the binary is its own stage: right, and slower.
+STAGE       := internal/ptymgr/stage/bin/stage
+STAGE_FLAGS := -Os -static -nostdlib -fno-pie -no-pie -fno-stack-protector -fno-asynchronous-unwind-tables \
+               -Wl,-z,noexecstack -Wl,--build-id=none -s
+
 STEP  := scripts/step
 STAMP := .cache
 PAGE  := web/dist/index.html
@@ -53,8 +59,17 @@ build: page ## build the page and the static binary bin/ptyd
 	@$(STEP) 'build bin/ptyd' $(MAKE) binary
 
 .PHONY: binary
-binary: # the binary alone, with whatever page is built
+binary: $(STAGE) # the binary alone, with whatever page is built
 	@$(BUILD) -o bin/ptyd ./cmd/ptyd
+
+# Where it cannot be built, what an earlier build left is removed: a stale one
+# would be worse than none.
+$(STAGE): internal/ptymgr/stage/src/stage.c
+	@if command -v gcc >/dev/null; then \
+	  gcc $(STAGE_FLAGS) -o $@.new $< && mv $@.new $@; \
+	else \
+	  rm -f $@; echo "no gcc: sessions start through the binary itself, a few milliseconds slower"; \
+	fi
 
 .PHONY: page
 page: build-deps $(PAGE) # the page alone
@@ -80,7 +95,7 @@ $(PAGE): $(NPM_DONE) $(WEB_SOURCES)
 ##### Looking after it
 
 .PHONY: test
-test: test-deps page ## install what is needed and run all tests, the browser's too
+test: test-deps page $(STAGE) ## install what is needed and run all tests, the browser's too
 	@$(STEP) 'tests of the page' $(NPM) --prefix web run --silent test
 	@$(STEP) 'tests of the packages' bash -c '$(GOTEST) $(UNIT)'
 	@$(STEP) 'tests of the failpoints' $(GOTEST) -tags ptydtest ./internal/failpoint
@@ -91,26 +106,26 @@ test: test-deps page ## install what is needed and run all tests, the browser's 
 # The daemon of the browser's tests is the -race build that the end-to-end
 # tests made; alone, this target makes it.
 .PHONY: browser
-browser: test-deps page # the browser's tests alone
+browser: test-deps page $(STAGE) # the browser's tests alone
 	@CGO_ENABLED=1 $(GO) build -race -tags ptydtest -ldflags '-X $(VERSION_VAR)=e2e' -o $(STAMP)/e2e/ptyd-test ./cmd/ptyd
 	@mkdir -p out/screenshots
 	@node --test --test-concurrency=1 --test-timeout=300000 --test-reporter=spec e2e/browser/*.test.mjs
 
 .PHONY: screenshot
-screenshot: test-deps page # docs/screenshot.png anew
+screenshot: test-deps page $(STAGE) # docs/screenshot.png anew
 	@CGO_ENABLED=1 $(GO) build -race -tags ptydtest -ldflags '-X $(VERSION_VAR)=e2e' -o $(STAMP)/e2e/ptyd-test ./cmd/ptyd
 	@node e2e/browser/screenshot.mjs
 
 .PHONY: e2e
-e2e: test-deps page # the end-to-end tests alone; RUN=Name picks some
+e2e: test-deps page $(STAGE) # the end-to-end tests alone; RUN=Name picks some
 	@$(GOTEST) -count 1 -parallel 4 -v $(if $(RUN),-run '$(RUN)') ./e2e
 
 .PHONY: torture
-torture: test-deps page ## the end-to-end tests with the full numbers; takes long
+torture: test-deps page $(STAGE) ## the end-to-end tests with the full numbers; takes long
 	@$(STEP) 'torture' env PTYD_TORTURE=1 $(GO) test -race -count 1 -parallel 2 -timeout 90m -v ./e2e
 
 .PHONY: check
-check: test-deps $(NPM_DONE) ## formatting, go vet, staticcheck, import rules, the page's types
+check: test-deps $(NPM_DONE) $(STAGE) ## formatting, go vet, staticcheck, import rules, the page's types
 	@$(STEP) 'gofmt' bash -c 'bad=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$bad" ] || { echo "run make fmt:" $$bad; exit 1; }'
 	@$(STEP) 'go vet' $(GO) vet ./...
 	@$(STEP) 'go vet, test build' $(GO) vet -tags ptydtest ./...
@@ -119,13 +134,13 @@ check: test-deps $(NPM_DONE) ## formatting, go vet, staticcheck, import rules, t
 	@$(STEP) 'types of the page' $(NPM) --prefix web run --silent check
 
 .PHONY: bench
-bench: build-deps ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
+bench: build-deps $(STAGE) ## measure ptyd beside a bare PTY and WebSocket server; prints a table, writes out/bench.json
 	@mkdir -p out bin
 	@$(BUILD) -o bin/ ./cmd/ptyd ./cmd/ptyd-bench
 	@bin/ptyd-bench -ptyd bin/ptyd -o out/bench.json $(BENCH)
 
 .PHONY: cover
-cover: page ## coverage of the packages' tests, as out/cover.html
+cover: page $(STAGE) ## coverage of the packages' tests, as out/cover.html
 	@mkdir -p out
 	@$(GO) test -p 2 -timeout 10m -coverprofile out/cover.out $(UNIT)
 	@$(GO) tool cover -html out/cover.out -o out/cover.html
@@ -157,5 +172,5 @@ install: ## install binary, completions, manual pages and systemd units (PREFIX,
 
 .PHONY: clean
 clean: ## remove what was built; the state of daemons stays
-	@rm -rf bin out $(STAMP) web/node_modules web/test-results
+	@rm -rf bin out $(STAMP) $(STAGE) web/node_modules web/test-results
 	@find web/dist -mindepth 1 ! -name .gitkeep -delete 2>/dev/null || true

@@ -65,6 +65,9 @@ func (s *streamCheck) check(off uint64, data []byte) error {
 //
 //	flood SEED BYTES        raw mode, BYTES of the stream as fast as they go
 //	drip SEED BYTES STEP    the same, STEP bytes a millisecond
+//	burst SEED FILE BYTES   BYTES of the stream at full speed, a pause of 10 ms,
+//	                        and so on until FILE exists; then FILE.n holds how
+//	                        many bytes it wrote
 //	chat SEED BYTES FILE N  the stream at 4 KiB a millisecond, while N bytes of
 //	                        input are recorded to FILE; ends when both are done
 //	record FILE N           raw mode, prints "ready", records N bytes
@@ -90,6 +93,8 @@ func childMain(args []string) int {
 		err = produce(num(1), num(2), 0)
 	case "drip":
 		err = produce(num(1), num(2), num(3))
+	case "burst":
+		err = burst(num(1), args[2], num(3))
 	case "record":
 		fmt.Print("ready\r\n")
 		err = record(args[1], num(2))
@@ -110,6 +115,25 @@ func childMain(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// burst writes the stream in bursts of size bytes until file exists.
+func burst(seed uint64, file string, size uint64) error {
+	var b [blockSize]byte
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for i, buf := uint64(0), make([]byte, 0, size+blockSize); ; <-pause.C {
+		if _, err := os.Stat(file); err == nil {
+			return os.WriteFile(file+".n", fmt.Append(nil, i*blockSize), 0o600)
+		}
+		for buf = buf[:0]; uint64(len(buf)) < size; i++ {
+			block(&b, seed, i)
+			buf = append(buf, b[:]...)
+		}
+		if _, err := os.Stdout.Write(buf); err != nil {
+			return err
+		}
+	}
 }
 
 // produce writes n bytes of the stream, all at once or step bytes a millisecond.

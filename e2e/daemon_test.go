@@ -28,7 +28,8 @@ type daemonOptions struct {
 	Files    []*os.File // descriptors that the daemon inherits, from 3 on
 }
 
-// Daemon is one running `ptyd serve`.
+// Daemon is one running `ptyd serve`: the process that was started is the
+// keeper, and its child is the worker.
 type Daemon struct {
 	StateDir string
 	URL      string // http://127.0.0.1:port
@@ -39,7 +40,6 @@ type Daemon struct {
 	log    string        // file with what it printed
 	exited chan struct{} // closed when the process is reaped
 	seen   map[identity]process
-	killed bool // by Kill9: its sessions may outlive it
 	ended  atomic.Bool
 }
 
@@ -127,8 +127,7 @@ func (d *Daemon) ready() bool {
 
 // listenURL asks the daemon where it listens.
 func (d *Daemon) listenURL() string {
-	var st struct{ Listen []string }
-	d.get("/v1/status", &st)
+	st := d.status()
 	for _, l := range st.Listen {
 		if i := strings.LastIndex(l, "127.0.0.1:"); i >= 0 {
 			return "http://" + strings.TrimSuffix(l[i:], "/")
@@ -144,8 +143,64 @@ func (d *Daemon) Addr() string { return strings.TrimPrefix(d.URL, "http://") }
 // Socket is the path of the Unix socket.
 func (d *Daemon) Socket() string { return filepath.Join(d.StateDir, "ptyd.sock") }
 
-// PID is the process to look at in /proc.
-func (d *Daemon) PID() int { return d.cmd.Process.Pid }
+// Keeper is the process that was started; without a keeper it is the worker too.
+func (d *Daemon) Keeper() int { return d.cmd.Process.Pid }
+
+// status is what the tests read of GET /v1/status.
+type status struct {
+	Keeper *struct{ PID int }
+	Worker struct {
+		PID, Generation, Restarts, Adopted int
+		BytesRecovered                     int64 `json:"bytes_recovered"`
+	}
+	Listen []string
+	Notes  []string
+}
+
+func (d *Daemon) status() (st status) {
+	d.t.Helper()
+	d.get("/v1/status", &st)
+	return st
+}
+
+// Worker is the process that does the work now.
+func (d *Daemon) Worker() int {
+	d.t.Helper()
+	return d.status().Worker.PID
+}
+
+// workerNow finds the worker without asking it: 0 while there is none.
+func (d *Daemon) workerNow() int {
+	for _, p := range processes() {
+		if p.PPID == d.Keeper() && p.State != 'Z' && strings.HasPrefix(p.Cmd, "ptyd serve") && strings.HasSuffix(p.Cmd, "--worker") {
+			return p.PID
+		}
+	}
+	return 0
+}
+
+// KillWorker ends the worker by SIGKILL and returns when another one answers.
+func (d *Daemon) KillWorker() {
+	d.t.Helper()
+	d.note()
+	pid := d.Worker()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		d.t.Fatalf("kill the worker: %v", err)
+	}
+	d.anotherThan(pid)
+}
+
+// anotherThan waits until a worker other than pid answers.
+func (d *Daemon) anotherThan(pid int) {
+	d.t.Helper()
+	eventually(d.t, 30*time.Second, "another worker answers", func() bool {
+		if d.ended.Load() {
+			d.t.Fatalf("the keeper ended:\n%s", d.Log())
+		}
+		p, ok := readProcess(pid)
+		return (!ok || p.State == 'Z' || p.PPID != d.Keeper()) && d.ready()
+	})
+}
 
 // Log is what the daemon printed so far.
 func (d *Daemon) Log() string {
@@ -167,12 +222,12 @@ func (d *Daemon) unixHTTP() *http.Client {
 
 // note remembers the processes below the daemon, for the check at the end.
 func (d *Daemon) note() {
-	for _, p := range descendants(d.PID()) {
+	for _, p := range descendants(d.Keeper()) {
 		d.seen[p.identity()] = p
 	}
 }
 
-// Signal sends a signal to the daemon.
+// Signal sends a signal to the process that was started.
 func (d *Daemon) Signal(sig syscall.Signal) {
 	d.t.Helper()
 	d.note()
@@ -208,10 +263,10 @@ func (d *Daemon) Stop() {
 	}
 }
 
-// Kill9 ends the daemon by SIGKILL.
-func (d *Daemon) Kill9() {
+// KillKeeper ends the process that was started by SIGKILL. Its worker follows by
+// itself, and ends the sessions.
+func (d *Daemon) KillKeeper() {
 	d.t.Helper()
-	d.killed = true
 	d.Signal(syscall.SIGKILL)
 	d.Wait(10 * time.Second)
 }
@@ -238,16 +293,9 @@ func (d *Daemon) cleanup() {
 		}
 		return len(left) == 0
 	}
-	// After a SIGKILL nobody ends the sessions; the tests do it here.
-	limit := 5 * time.Second
-	if d.killed {
-		limit = 0
-	}
-	if !holds(limit, gone) {
+	if !holds(10*time.Second, gone) {
 		for _, p := range left {
-			if !d.killed {
-				d.t.Errorf("left behind by the daemon: %v", p)
-			}
+			d.t.Errorf("left behind by the daemon: %v", p)
 			_ = unix.Kill(p.PID, unix.SIGKILL)
 		}
 		holds(5*time.Second, gone)

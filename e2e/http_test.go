@@ -159,6 +159,7 @@ type session struct {
 	Offset       uint64            `json:"offset"`
 	OldestOffset uint64            `json:"oldest_offset"`
 	Viewers      int               `json:"viewers"`
+	Error        string            `json:"error"`
 }
 
 // exit describes how the session ended.

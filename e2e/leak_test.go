@@ -66,12 +66,14 @@ func TestCreateCloseCycles(t *testing.T) {
 		cycle(i)
 	}
 	keep := d.run("sleep", "1000") // a neighbour, so that "all zero" is not the only case
-	type counts struct{ fds, masters, goroutines, children int }
+	type counts struct{ fds, kept, masters, keptMasters, goroutines, children int }
+	worker := d.Worker()
 	count := func() counts {
 		var c counts
-		c.fds, c.masters = descriptors(d.PID())
+		c.fds, c.masters = descriptors(worker)
+		c.kept, c.keptMasters = descriptors(d.Keeper())
 		c.goroutines = d.goroutines()
-		c.children = len(descendants(d.PID()))
+		c.children = len(descendants(d.Keeper()))
 		return c
 	}
 	var base counts
@@ -80,7 +82,7 @@ func TestCreateCloseCycles(t *testing.T) {
 		base = count()
 		return base == last
 	})
-	if base.masters != 1 || base.children != 1 {
+	if base.masters != 1 || base.keptMasters != 1 || base.children != 2 {
 		t.Fatalf("one session runs, and there are %+v", base)
 	}
 	for i := range full(60, 1000) {
@@ -89,9 +91,9 @@ func TestCreateCloseCycles(t *testing.T) {
 	var now counts
 	if !holds(10*time.Second, func() bool {
 		now = count()
-		return now.fds <= base.fds && now.masters == base.masters && now.goroutines <= base.goroutines && now.children == base.children
+		return now.fds <= base.fds && now.masters == base.masters && now.kept <= base.kept && now.keptMasters == base.keptMasters && now.goroutines <= base.goroutines && now.children == base.children
 	}) {
-		t.Errorf("before: %+v, after: %+v; children: %v", base, now, descendants(d.PID()))
+		t.Errorf("before: %+v, after: %+v; children: %v", base, now, descendants(d.Keeper()))
 	}
 	if list := d.sessions(); len(list) != 1 || list[0].ID != keep.ID {
 		t.Errorf("the list holds %d sessions", len(list))

@@ -76,6 +76,12 @@ func build() error {
 	if os.Getenv("PTYD_E2E_BUILT") == "1" {
 		return nil
 	}
+	// What the binaries carry within them comes first.
+	stage := exec.Command("make", "--no-print-directory", "internal/ptymgr/stage/bin/stage")
+	stage.Dir = root
+	if out, err := stage.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the stage: %w\n%s", err, out)
+	}
 	for _, b := range []struct {
 		env  string
 		args []string

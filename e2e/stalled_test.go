@@ -52,7 +52,8 @@ func TestStalledViewer(t *testing.T) {
 		wg.Go(func() { errs[i] = v.run() })
 	}
 	eventually(t, time.Minute, "all are attached", func() bool { return d.session(s.ID).Viewers == healthy+1 })
-	before := rss(d.PID())
+	worker := d.Worker()
+	before := rss(worker)
 	peak := before
 	d.input(s.ID, "g")
 	done := make(chan struct{})
@@ -62,7 +63,7 @@ func TestStalledViewer(t *testing.T) {
 		case <-done:
 			running = false
 		case <-time.After(20 * time.Millisecond):
-			peak = max(peak, rss(d.PID()))
+			peak = max(peak, rss(worker))
 		}
 	}
 	for i, v := range vs {

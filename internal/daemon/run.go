@@ -104,6 +104,7 @@ func (d *Daemon) loop(o RunOptions) (stay bool, err error) {
 					d.log.Warn("the keeper died: the sessions are left to the service manager")
 				} else {
 					d.log.Error("the keeper died and nobody else keeps the sessions: they end")
+					d.mgr.Abandon("the keeper died, and nobody else kept the session")
 				}
 				return stay, nil
 			case sig != syscall.SIGHUP:

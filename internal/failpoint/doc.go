@@ -13,6 +13,8 @@
 // The actions:
 //
 //	kill                  SIGKILL this process
+//	kill@FILE             the same, unless FILE exists; creates it: one of
+//	                      several processes with this environment is killed
 //	panic                 panic with the name
 //	pause:FILE            create FILE, wait until somebody removes it, go on
 //	error:TEXT            Err returns an error with TEXT (Hit ignores it)

@@ -20,7 +20,8 @@ const Enabled = true
 type point struct {
 	action string
 	arg    string
-	at     int // the hit that acts, counted from 1; 0: every hit
+	once   string // a file: whoever creates it acts
+	at     int    // the hit that acts, counted from 1; 0: every hit
 }
 
 // set is what the environment armed.
@@ -69,6 +70,9 @@ func parse(points, offset string) (*set, error) {
 			p.at, rest = at, after
 		}
 		p.action, p.arg, _ = strings.Cut(rest, ":")
+		if file, ok := strings.CutPrefix(rest, "kill@"); ok {
+			p.action, p.arg, p.once = "kill", "", file
+		}
 		switch p.action {
 		case "kill", "panic", "enospc", "error":
 		case "pause":
@@ -100,6 +104,13 @@ func (s *set) reach(name string) (point, bool) {
 func (p point) act(name string) error {
 	switch p.action {
 	case "kill":
+		if p.once != "" {
+			f, err := os.OpenFile(p.once, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			if err != nil {
+				return nil
+			}
+			_ = f.Close()
+		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way; nothing after this place may run
 	case "panic":

@@ -51,6 +51,24 @@ func TestCounting(t *testing.T) {
 	}
 }
 
+// A guarded kill that somebody has done already is none; without the file it
+// would end this process.
+func TestOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "done")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := parse("a=2*kill@"+file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reach("a")
+	p, ok := s.reach("a")
+	if !ok || p.once != file || p.act("a") != nil {
+		t.Errorf("%+v, %v", p, ok)
+	}
+}
+
 // The pause must hold until the file is removed, and no longer.
 func TestPause(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pause")

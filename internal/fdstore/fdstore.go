@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -312,17 +313,23 @@ func (s *Store) Listener(name string, fresh func() (net.Listener, error)) (l net
 	return l, false, s.keepListener(name, l)
 }
 
+// keepListener stores l's own descriptor. A copy of it by File, whose Fd makes
+// the open file blocking, would have accept block a thread, and Close wait for it.
 func (s *Store) keepListener(name string, l net.Listener) error {
-	sc, ok := l.(interface{ File() (*os.File, error) })
+	sc, ok := l.(syscall.Conn)
 	if !ok {
 		return fmt.Errorf("store %s: a %T has no descriptor", name, l)
 	}
-	f, err := sc.File()
+	raw, err := sc.SyscallConn()
+	if err == nil {
+		var serr error
+		err = raw.Control(func(fd uintptr) { serr = s.send(name, int(fd)) })
+		err = errors.Join(err, serr)
+	}
 	if err != nil {
 		return fmt.Errorf("store %s: %w", name, err)
 	}
-	defer f.Close()
-	return s.send(name, int(f.Fd()))
+	return nil
 }
 
 // DropListener forgets a stored listener that is not wanted any more.

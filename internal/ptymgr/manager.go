@@ -90,7 +90,8 @@ type Manager struct {
 	typing sync.Mutex // guards inPipe, over calls that do not block
 	inPipe Pipe
 
-	adopted Adopted
+	adopted   Adopted
+	abandoned atomic.Pointer[string] // why all that ends now is lost; nil: it is not
 
 	bytesIn atomic.Uint64
 	running atomic.Int64
@@ -504,6 +505,10 @@ func (m *Manager) Stats() Stats {
 	})
 	return st
 }
+
+// Abandon says that the sessions that end from now on are lost, and why: they
+// did not end by themselves, and nobody asked for it.
+func (m *Manager) Abandon(why string) { m.abandoned.Store(&why) }
 
 // Shutdown ends all sessions in order and all goroutines. Nothing starts once
 // it has begun. When ctx ends, what is left is killed at once.
