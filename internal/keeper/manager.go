@@ -81,14 +81,16 @@ func unitOf(cgroups string) (unit string, user bool) {
 				continue
 			}
 		}
-		manager := false
+		unit, user = "", false
 		for part := range strings.SplitSeq(strings.TrimSpace(path), "/") {
 			if strings.HasSuffix(part, ".service") {
-				manager = strings.HasPrefix(unit, "user@") || manager
+				user = user || strings.HasPrefix(unit, "user@")
 				unit = strings.TrimPrefix(part, "_")
 			}
 		}
-		return unit, manager
+		if unit != "" { // else the other hierarchy may tell, where there are two
+			return unit, user
+		}
 	}
 	return "", false
 }

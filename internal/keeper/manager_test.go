@@ -320,6 +320,7 @@ func TestUnit(t *testing.T) {
 		{"0::/user.slice/user-1000.slice/user@1000.service/app.slice/run.scope\n", "user@1000.service", false},
 		{"0::/user.slice/user-0.slice/session-1.scope\n", "", false},
 		{"0::/\n", "", false},
+		{"9:name=systemd:/\n8:pids:/\n0::/system.slice/ptyd.service\n", "ptyd.service", false},
 		{"", "", false},
 	} {
 		if unit, user := unitOf(c.cgroups); unit != c.unit || user != c.user {

@@ -28,7 +28,8 @@ type Options struct {
 	// Lock is the state directory's lock, held. The worker inherits it. After
 	// a re-execution it is the one that Resumed gave.
 	Lock *os.File
-	Log  *zap.Logger
+	// Log must not block for long: the keeper writes to it itself.
+	Log *zap.Logger
 	// WatchdogEvery is how long a worker may be silent; 0: for ever.
 	WatchdogEvery time.Duration
 	// FDStoreMax bounds the stored descriptors, as the service manager's

@@ -111,7 +111,7 @@ func (k *keeper) workerEnv(names []string) []string {
 		"PTYD_KEEPER="+strconv.Itoa(os.Getpid()),
 		"PTYD_GENERATION="+strconv.FormatUint(k.gen, 10),
 		"PTYD_RESTARTS="+strconv.FormatUint(k.restarts, 10),
-		"PTYD_FDSTORE_MAX="+strconv.Itoa(max(0, k.store.max-sharedFDs)),
+		"PTYD_FDSTORE_MAX="+strconv.Itoa(max(1, k.store.max-sharedFDs)),
 	)
 	if k.o.WatchdogEvery > 0 {
 		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(k.o.WatchdogEvery.Microseconds(), 10))
