@@ -132,6 +132,14 @@ func (a answer) into(t testing.TB, v any) {
 	}
 }
 
+// decode is into for a goroutine that cannot fail the test.
+func (a answer) decode(v any) error {
+	if a.Status >= 300 {
+		return fmt.Errorf("got %v", a)
+	}
+	return json.Unmarshal(a.Body, v)
+}
+
 func (d *Daemon) get(path string, v any) {
 	d.t.Helper()
 	d.call(request{Path: path}).into(d.t, v)

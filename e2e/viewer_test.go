@@ -17,12 +17,13 @@ const ackEvery = 32 << 10
 // ledger of what it got, and sends typed bytes so that each arrives once. It
 // follows the protocol's text, not the product's client.
 type viewer struct {
-	d       *Daemon
-	session string
-	dialing dialing
-	attach  wire.Attach // template
-	check   func(off uint64, data []byte) error
-	slow    func() // called before each read, for viewers that lag
+	d        *Daemon
+	session  string
+	dialing  dialing
+	attach   wire.Attach // template
+	check    func(off uint64, data []byte) error
+	patience time.Duration // how long the whole may take; 5 min
+	slow     func()        // called before each read, for viewers that lag
 
 	// The ledger; the running goroutine's own.
 	started           bool
@@ -65,10 +66,13 @@ func (v *viewer) run() error {
 		v.room.Broadcast()
 		v.mu.Unlock()
 	}()
-	deadline := time.Now().Add(5 * time.Minute)
+	if v.patience == 0 {
+		v.patience = 5 * time.Minute
+	}
+	deadline := time.Now().Add(v.patience)
 	for v.exit == nil {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("no end after 5 min at offset %d, %d connections", v.next, v.connects)
+			return fmt.Errorf("no end after %v at offset %d, %d connections", v.patience, v.next, v.connects)
 		}
 		err := v.once()
 		var fatal *ledgerError

@@ -188,7 +188,13 @@ func (d *Daemon) serve(unixL, tcpL net.Listener) {
 // the sessions by TERM, grace and KILL, then the store. When ctx ends it waits
 // for nobody any more.
 func (d *Daemon) Stop(ctx context.Context) error {
-	return d.end(ctx, func() error { return d.mgr.Shutdown(ctx) })
+	err := d.end(ctx, func() error { return d.mgr.Shutdown(ctx) })
+	if d.keeper != nil { // a listener that is stored leaves its file in place
+		if e := os.Remove(d.socket()); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // Leave ends this process's part and leaves the sessions, with their listeners,

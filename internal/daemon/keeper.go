@@ -85,7 +85,8 @@ func keepFile(l net.Listener) net.Listener {
 func sameAddress(have net.Addr, want string) bool {
 	a, ok := have.(*net.TCPAddr)
 	if !ok {
-		return have.String() == want
+		_, err := os.Lstat(want) // a socket whose file is gone serves nobody
+		return have.String() == want && err == nil
 	}
 	w, err := net.ResolveTCPAddr("tcp", want)
 	if err != nil {
