@@ -157,7 +157,7 @@ func expectNothingLeft(t *testing.T, d *Daemon, before held) {
 // is right, nothing is left.
 func TestWorkerKilledAtRandom(t *testing.T) {
 	kills := full(40, 1000)
-	d := start(t, daemonOptions{Binary: shippedBinary}) // fast to start: most kills meet it at work
+	d := start(t, daemonOptions{Binary: shippedBinary, Args: []string{"--output-limit", "32MiB"}}) // fast to start: most kills meet it at work
 	rng := newRand(t)
 	dir := stateDir(t)
 	before := fresh(t, d)
@@ -166,7 +166,7 @@ func TestWorkerKilledAtRandom(t *testing.T) {
 	// that trickle.
 	var vs []*viewer
 	var files, names []string
-	for i, size := range []uint64{32 << 10, 32 << 10, 16 << 10, 16 << 10, 64, 64} {
+	for i, size := range []uint64{128 << 10, 128 << 10, 64 << 10, 64 << 10, 64, 64} {
 		file := fmt.Sprintf("%s/stop%d", dir, i)
 		s := d.child("burst", *seed+uint64(i), file, size)
 		v := newViewer(d, s.ID, newClientID(rng))

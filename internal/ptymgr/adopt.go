@@ -155,6 +155,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	}
 	s = m.newSession(row, ring, ring.Limit(), h.Name)
 	s.pid, s.began = int(blk.u32(blkPid).Load()), int64(blk.u64(blkBegan).Load())
+	s.doubt = blk.u32(blkOpened).Load() == 0
 	if st, at, ok := blk.status(); ok {
 		s.endLocked(st, at)
 		s.in.closed = true
@@ -274,6 +275,7 @@ func (m *Manager) putBy(s *Session) {
 	if err == nil {
 		err = m.vault.Keep(name, s.ring.FD())
 	}
+	failpoint.Hit("ptymgr.put.kept")
 	if err == nil {
 		err = m.vault.Drop(s.kept)
 		s.kept = name

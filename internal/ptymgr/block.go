@@ -20,7 +20,7 @@ import (
 //	 48  [16] boot id
 //	 64  u32  ended       68  i32 exit code, −1 none    72  [16] signal's name
 //	 88  i64  ended at, 96 i64 started at (Unix microseconds)
-//	104  i64  began, CLOCK_BOOTTIME nanoseconds
+//	104  i64  began, CLOCK_BOOTTIME nanoseconds     112  u32 opened: the gate's byte was written
 //	512  32 × {client id [16], u64 input count in the terminal's queue}
 //	1280 journal of the input in flight: u32 step, u32 client, u64 from, u32 n, u32 done
 type block []byte
@@ -28,7 +28,7 @@ type block []byte
 const (
 	blkPid, blkReleased, blkStart, blkBoot  = 32, 36, 40, 48
 	blkEnded, blkCode, blkSignal, blkEndAt  = 64, 68, 72, 88
-	blkStartedAt, blkBegan                  = 96, 104
+	blkStartedAt, blkBegan, blkOpened       = 96, 104, 112
 	blkClients, blkClientSize               = 512, 24
 	blkJournal                              = 1280
 	blkIDLen, blkBootLen, blkSignalLen      = 32, 16, 16

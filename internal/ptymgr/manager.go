@@ -428,6 +428,7 @@ func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
 	if err := m.store.DeleteSession(context.WithoutCancel(ctx), id); err != nil {
 		return err
 	}
+	failpoint.Hit("ptymgr.remove.deleted")
 	if s, ok := m.sessions.LoadAndDelete(id); ok {
 		if err := m.vault.Drop(s.kept); err != nil {
 			m.log.Warn("drop a session's descriptors", zap.String("session", id), zap.Error(err))

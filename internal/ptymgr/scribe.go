@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/ptyd/ptyd/internal/failpoint"
 )
 
 // scribe writes the ends and the sizes of sessions to the store, off the
@@ -117,6 +119,7 @@ func (sc *scribe) writeEnds() bool {
 		s.mu.Unlock()
 		_, err := sc.m.store.MarkEnded(context.Background(), s.id, r.State, r.ExitCode, r.Signal, r.EndedAt, r.FinalOffset, r.Error)
 		if err == nil {
+			failpoint.Hit("ptymgr.end.recorded")
 			sc.m.putBy(s)
 		}
 		sc.mu.Lock()

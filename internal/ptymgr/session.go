@@ -9,6 +9,7 @@ import (
 	"github.com/ptyd/ptyd/internal/buffer"
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/failpoint"
+	"github.com/ptyd/ptyd/internal/ptymgr/stage"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,7 @@ type Session struct {
 	kept  string // the vault's name of its descriptors; of the scribe once it has ended
 	put   bool   // of the scribe: only its memory is kept
 	began int64  // CLOCK_BOOTTIME of the fork, nanoseconds
+	doubt bool   // whether it was let through its gate: its daemon died there
 	pid   int
 	pidfd int // closed with the master
 
@@ -143,9 +145,17 @@ func (s *Session) ended() {
 // endLocked puts the end into the record.
 func (s *Session) endLocked(st ExitStatus, at time.Time) {
 	s.rec.State = Exited
-	if !st.Known {
-		s.rec.State = Lost
-		s.rec.Error = "its end was not seen"
+	why := ""
+	switch abandoned := s.m.abandoned.Load(); {
+	case abandoned != nil:
+		why = *abandoned
+	case !st.Known:
+		why = "its end was not seen"
+	case s.doubt && st.Code != nil && *st.Code == stage.Unreleased && s.ring.Head() == 0:
+		why = "the daemon died before it ran"
+	}
+	if why != "" {
+		s.rec.State, s.rec.Error, st = Lost, why, ExitStatus{}
 	}
 	s.rec.ExitCode, s.rec.Signal = st.Code, st.Signal
 	s.rec.EndedAt = at

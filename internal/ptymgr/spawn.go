@@ -286,6 +286,8 @@ func (s *Session) fork(ctx context.Context, path string, argv, env []string, sla
 	s.blk.u32(blkReleased).Store(1)
 	failpoint.Hit("ptymgr.start.released")
 	openGate(true)
+	failpoint.Hit("ptymgr.start.opened")
+	s.blk.u32(blkOpened).Store(1)
 	var e [4]byte
 	n, err := unix.Read(errs[0], e[:])
 	for errors.Is(err, unix.EINTR) {

@@ -25,6 +25,10 @@ const (
 	Errors = 4 // an errno, four bytes in native order, when exec failed
 )
 
+// Unreleased is the exit status of a stage whose gate was closed. A program may
+// have it too: it decides only where the gate may have been closed.
+const Unreleased = 243
+
 // arg0 makes this very binary a stage.
 const arg0 = "ptyd: session is starting"
 
@@ -72,7 +76,7 @@ func run() {
 			continue
 		}
 		if n != 1 {
-			os.Exit(127)
+			os.Exit(Unreleased)
 		}
 		break
 	}

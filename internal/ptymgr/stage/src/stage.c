@@ -1,7 +1,7 @@
 /* The stage of a session's process between fork and exec: it waits at a gate
  * until the daemon has put everything away that a crash must not lose, and
  * becomes the program only when one byte arrives there. End of file means that
- * the daemon died: then nothing is run.
+ * the daemon died: then nothing is run, and the status says so (UNRELEASED).
  *
  *   stage PATH ARG0 [ARG…]     environment: the program's
  *   3  gate, to read from      4  errors: an errno, 4 bytes, when exec fails
@@ -26,14 +26,14 @@ __asm__(".globl _start\n_start:\n mov x29,#0\n mov x0,sp\n bl start\n");
 #else
 #error "no stage for this machine: the daemon uses itself"
 #endif
-enum { GATE = 3, ERRORS = 4, F_SETFD = 2, FD_CLOEXEC = 1, EINTR = 4 };
+enum { GATE = 3, ERRORS = 4, F_SETFD = 2, FD_CLOEXEC = 1, EINTR = 4, UNRELEASED = 243 };
 void start(long *sp) {
   long argc = sp[0];
   char **argv = (char **)(sp + 1), **envp = argv + argc + 1;
   char c;
   long n;
   do n = call(SYS_read, GATE, (long)&c, 1); while (n == -EINTR);
-  if (n != 1 || argc < 3) call(SYS_exit, 127, 0, 0);
+  if (n != 1 || argc < 3) call(SYS_exit, UNRELEASED, 0, 0);
   call(SYS_close, GATE, 0, 0);
   call(SYS_fcntl, ERRORS, F_SETFD, FD_CLOEXEC);
   int e = -(int)call(SYS_execve, (long)argv[1], (long)(argv + 2), (long)envp);
