@@ -49,6 +49,9 @@ func Run(ctx context.Context, o RunOptions) error {
 		return err
 	}
 	if keeper != nil {
+		for _, what := range keeper.store.Discarded() {
+			log.Warn("stored descriptors are dropped", zap.String("which", what))
+		}
 		a := d.mgr.Adopted()
 		log.Info("worker took over", zap.Int("generation", keeper.Generation), zap.Int("sessions", a.Sessions), zap.Int("ended", a.Ended),
 			zap.Int("lost", a.Lost), zap.Int("dropped", a.Dropped), zap.Int64("bytes_in_flight", a.BytesSaved))

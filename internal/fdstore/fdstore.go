@@ -51,6 +51,7 @@ type Store struct {
 	in    Pipe
 	held  []Held
 	socks map[string]int // listeners by name
+	bad   []string       // what was stored and of no use, for the log
 
 	mu    sync.Mutex // guards names
 	names map[string]int
@@ -88,7 +89,7 @@ func received() (map[string][]int, error) {
 			return nil, fmt.Errorf("descriptor %d of %d is not there", fd, n)
 		}
 		name := "unknown"
-		if i < len(names) {
+		if i < len(names) && names[i] != "" {
 			name = names[i]
 		}
 		got[name] = append(got[name], fd)
@@ -102,6 +103,10 @@ func Open(ctx context.Context, e Env) (s *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, e, got)
+}
+
+func open(ctx context.Context, e Env, got map[string][]int) (s *Store, err error) {
 	s = &Store{names: map[string]int{}, socks: map[string]int{}, max: e.FDMax}
 	defer func() {
 		if err != nil {
@@ -145,17 +150,28 @@ func Open(ctx context.Context, e Env) (s *Store, err error) {
 			s.held = append(s.held, sort(name, fds))
 			s.names[name] = len(fds)
 		default:
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
-			if err = s.Drop(name); err != nil {
+			if err = s.discard(name, "no name of ours", fds...); err != nil {
 				return s, err
 			}
 		}
 	}
+	s.g.above(s.names)
 	slices.SortFunc(s.held, func(a, b Held) int { return strings.Compare(a.Name, b.Name) })
 	return s, s.Settle(ctx)
 }
+
+// discard drops stored descriptors that are of no use: whatever lies there must
+// not keep a worker from starting.
+func (s *Store) discard(name, why string, fds ...int) error {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	s.bad = append(s.bad, fmt.Sprintf("%s: %s", name, why))
+	return s.Drop(name)
+}
+
+// Discarded tells which stored descriptors were dropped at the start, and why.
+func (s *Store) Discarded() []string { return s.bad }
 
 // sort tells a session's descriptors apart. What is none of them is closed.
 func sort(name string, fds []int) Held {
@@ -182,23 +198,13 @@ func sort(name string, fds []int) Held {
 
 // openPipe takes the two ends that were stored, or makes and stores them.
 func (s *Store) openPipe(name string, fds []int) (p Pipe, err error) {
-	p = Pipe{R: -1, W: -1}
-	for _, fd := range fds {
-		fl, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-		if err != nil {
-			return p, err
-		}
-		if fl&unix.O_ACCMODE == unix.O_RDONLY {
-			p.R = fd
-		} else {
-			p.W = fd
-		}
-	}
-	if p.R >= 0 && p.W >= 0 {
+	if p, ok := pipeOf(fds); ok {
 		return p, nil
 	}
 	if len(fds) > 0 {
-		return p, fmt.Errorf("pipe %s: only one end was kept", name)
+		if err := s.discard(name, "not the two ends of one pipe", fds...); err != nil {
+			return p, err
+		}
 	}
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -206,6 +212,30 @@ func (s *Store) openPipe(name string, fds []int) (p Pipe, err error) {
 	}
 	p.R, p.W = fd[0], fd[1]
 	return p, s.send(name, p.R, p.W)
+}
+
+// pipeOf tells two ends of one pipe apart.
+func pipeOf(fds []int) (p Pipe, ok bool) {
+	p = Pipe{R: -1, W: -1}
+	var inode uint64
+	for i, fd := range fds {
+		var st unix.Stat_t
+		fl, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil || unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || i > 0 && st.Ino != inode {
+			return p, false
+		}
+		inode = st.Ino
+		switch fl & unix.O_ACCMODE {
+		case unix.O_RDONLY:
+			p.R = fd
+		case unix.O_WRONLY:
+			p.W = fd
+		}
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return p, false
+		}
+	}
+	return p, len(fds) == 2 && p.R >= 0 && p.W >= 0
 }
 
 func (s *Store) send(name string, fds ...int) error {
@@ -305,6 +335,9 @@ func (s *Store) Listener(name string, fresh func() (net.Listener, error)) (l net
 		delete(s.socks, name)
 		if err == nil {
 			return l, true, nil
+		}
+		if err := s.discard(name, "no listener"); err != nil {
+			return nil, false, err
 		}
 	}
 	if l, err = fresh(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -27,7 +28,25 @@ const (
 	globalSize    = 4096
 )
 
+// openGlobal takes the stored memfd, or makes one where there is none that this
+// program knows.
 func (s *Store) openGlobal(fds []int) (*global, error) {
+	if len(fds) > 0 {
+		g, err := s.takeGlobal(fds[:1])
+		if err == nil {
+			for _, fd := range fds[1:] {
+				unix.Close(fd)
+			}
+			return g, nil
+		}
+		if err := s.discard(nameGlobal, err.Error(), fds...); err != nil {
+			return nil, err
+		}
+	}
+	return s.takeGlobal(nil)
+}
+
+func (s *Store) takeGlobal(fds []int) (*global, error) {
 	g := &global{fd: -1, own: -1}
 	fresh := len(fds) == 0
 	if fresh {
@@ -63,6 +82,7 @@ func (s *Store) openGlobal(fds []int) (*global, error) {
 		return g, s.send(nameGlobal, g.fd)
 	}
 	if magic.Load() != globalMagic || ver.Load() != globalVersion {
+		defer func() { _ = unix.Munmap(mem) }()
 		return nil, fmt.Errorf("the stored global memfd has version %d, this program knows %d", ver.Load(), globalVersion)
 	}
 	return g, nil
@@ -81,6 +101,34 @@ func (g *global) lock() (err error) {
 		}
 		return os.NewSyscallError("flock", err)
 	}
+}
+
+// above has the counter beyond all names that are in use: it may be a fresh one.
+func (g *global) above(names map[string]int) {
+	for name := range names {
+		if n, ok := number(name); ok && n >= g.next.Load() {
+			g.next.Store(n + 1)
+		}
+	}
+}
+
+// number is what name was made of; false for what no counter made.
+func number(name string) (n uint64, ok bool) {
+	if len(name) > 5 {
+		return 0, false
+	}
+	for i := len(name) - 1; i >= 0; i-- {
+		d := strings.IndexByte(digits, name[i])
+		base := uint64(62)
+		if i == 0 {
+			base = 10
+		}
+		if d < 0 || uint64(d) >= base {
+			return 0, false
+		}
+		n = n*base + uint64(d)
+	}
+	return n, true
 }
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -106,13 +106,13 @@ func (m *Manager) known() []string {
 // could ever reach it again. It closes what it does not use.
 func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Session, why, err error) {
 	rest := []int{h.Master, h.Pidfd}
-	id := ""
+	id, pid := "", 0
 	defer func() {
 		if err != nil {
 			return // this process cannot go on; the next one finds all as it is
 		}
 		if s == nil && h.Pidfd >= 0 {
-			killTree(h.Pidfd, id)
+			killTree(h.Pidfd, id, pid)
 		}
 		if s == nil || isClosed(s.done) {
 			for _, fd := range rest {
@@ -138,7 +138,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	if !bytes.Equal(blk[blkBoot:blkBoot+blkBootLen], bootID()) {
 		return nil, errors.New("of another boot"), nil
 	}
-	id = blk.id()
+	id, pid = blk.id(), int(blk.u32(blkPid).Load())
 	if _, twice := m.sessions.Load(id); twice {
 		h.Pidfd = -1 // it belongs to the one that was taken
 		return nil, fmt.Errorf("session %s is stored twice", id), nil
@@ -208,14 +208,30 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	return s, nil, nil
 }
 
-// killTree kills what a pidfd refers to and everything that belongs to it.
-func killTree(pidfd int, mark string) {
-	if pid := pidOf(pidfd); pid > 0 && mark != "" {
+// killTree kills what a pidfd refers to and everything that belongs to it. A
+// process that is no session's is left alone: a foreign descriptor is no reason
+// to kill a stranger.
+func killTree(pidfd int, mark string, recorded int) {
+	pid := pidOf(pidfd)
+	if pid <= 0 || pid != recorded && !marked(pid, mark) {
+		return
+	}
+	if mark != "" {
 		for _, p := range tree(pid, mark) {
 			p.signal(unix.SIGKILL)
 		}
 	}
 	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+}
+
+// marked reports whether a process carries the mark of a session; "" is any.
+func marked(pid int, mark string) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	needle := "\x00PTYD_SESSION=" + mark
+	if mark != "" {
+		needle += "\x00"
+	}
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte(needle))
 }
 
 // samePid checks that a pidfd refers to the process of that number, or to one
