@@ -61,11 +61,13 @@ function page(app: App, loggedIn: boolean, refusal: string): void {
   app.listen("settings", theme);
 
   whenUnauthenticated(() => {
+    if (login.adoptNewerKey()) return;
     if (app.conn.state.kind !== "loggedout") app.loggedOut("The login has ended.");
   });
   app.listen("conn", () => {
     const s = app.conn.state;
     if (s.kind !== "loggedout" || loginPage.shown) return;
+    if (login.adoptNewerKey()) return app.start();
     shell.el.remove();
     loginPage.show(s.reason);
   });
