@@ -34,6 +34,7 @@ type Session struct {
 	paused   atomic.Bool  // the reading thread rests for the fastest viewer
 
 	followers atomic.Pointer[[]Follower]
+	unsaid    int           // of the reading thread: output that many followers were not told of
 	recSeq    atomic.Uint64 // number of records made; followers compare
 
 	mu      sync.Mutex // guards all below

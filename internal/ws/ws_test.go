@@ -321,6 +321,10 @@ func TestInputAcrossReconnects(t *testing.T) {
 	r := newRig(t, ptymgr.Config{Grace: time.Second}, auth.Admin)
 	const total = 20000
 	s := r.run(t, fmt.Sprintf("stty raw -echo; echo ready; head -c %d | od -An -v -tx1; echo; echo END", total))
+	// Before that it would be a terminal that takes some bytes as signals.
+	if res, err := r.m.Wait(t.Context(), s.ID(), ptymgr.Conditions{Text: regexp.MustCompile("ready")}); err != nil || res.Matched != "text" {
+		t.Fatal(res, err)
+	}
 	id := newID()
 	rnd := mrand.New(mrand.NewPCG(11, 12))
 	want := make([]byte, total)
