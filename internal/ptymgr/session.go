@@ -148,6 +148,7 @@ func (s *Session) ended() {
 	close(s.done)
 	s.notify()
 	s.m.changed(s)
+	s.m.retainSoon()
 }
 
 // Signal sends sig to the terminal's foreground process group. INT, QUIT and
