@@ -83,7 +83,7 @@ export class TerminalView implements Sink {
     private createdHere: boolean,
   ) {
     this.host.className = "term-host";
-    this.term = new Terminal({ ...this.options(), allowProposedApi: true, linkHandler: this.linkHandler() });
+    this.term = new Terminal({ ...this.options(), allowProposedApi: true, logLevel: "error", linkHandler: this.linkHandler() });
     keepParsing(this.term, (e) => console.warn("a sequence was not understood", e));
     const fit = new FitAddon();
     this.term.loadAddon(fit);
