@@ -62,10 +62,15 @@ func jsonOp[In, Out any](f func(*Server, *call, In) (Out, error)) op {
 	o.handle = func(s *Server, c *call) error {
 		var in In
 		if o.in != nil {
-			if err := decodeBody(c.w, c.r, &in); err != nil {
+			most := int64(maxBody)
+			if c.route.open != authenticated {
+				most = maxStrangerBody
+			}
+			if err := decodeBody(c.w, c.r, most, &in); err != nil {
 				return err
 			}
 			if err := checkTags(&in); err != nil {
+			setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
 				return err
 			}
 		}

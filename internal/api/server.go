@@ -67,6 +67,8 @@ type Options struct {
 	Page         fs.FS // the built page; nil: a plain one says how to build it
 }
 
+	strangerTime time.Duration // 0: strangerTime; tests wait less
+
 // Server is the HTTP handler of the daemon, for both listeners.
 type Server struct {
 	Options
@@ -100,6 +102,9 @@ func New(o Options) (*Server, error) {
 		started:    time.Now(),
 	}
 	s.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(document(s.routes, o.Build.Version, o.BasePath)) })
+	if s.strangerTime == 0 {
+		s.strangerTime = strangerTime
+	}
 	allowed := map[string][]string{}
 	for i := range s.routes {
 		rt := &s.routes[i]
@@ -139,6 +144,10 @@ func (s *Server) HTTPServer() *http.Server {
 const requestTime = 60 * time.Second
 
 // ServeHTTP implements http.Handler.
+// strangerTime is how long the body of somebody who has not said who they are
+// may take to come: an honest one is a name and a password.
+const strangerTime = 10 * time.Second
+
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w}
 	defer func() {
@@ -155,6 +164,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	setDeadlines(rec, requestTime)
 	securityHeaders(rec.Header())
+	_ = http.NewResponseController(rec).SetReadDeadline(time.Now().Add(s.strangerTime))
 
 	uid, viaSocket := peer(r.Context())
 	switch {
@@ -226,6 +236,9 @@ func (s *Server) admit(c *call) (err error) {
 	case authenticated:
 		if c.p, err = s.credential(c.r); err == nil && !c.p.Can(c.route.action) {
 			err = problem.New(problem.Forbidden, "the role %q may not do %s", c.p.Role, c.route.action)
+	if rt.open == authenticated {
+		setDeadlines(w, requestTime)
+	}
 		}
 	}
 	if err != nil {
