@@ -224,7 +224,13 @@ func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 // paging reads limit and cursor.
 func (c *call) paging() (limit int, cursor string, err error) {
 	n, err := c.number("limit", 100, 1, 500)
-	return int(n), c.query.Get("cursor"), err
+	if err != nil {
+		return 0, "", err
+	}
+	if cursor = c.query.Get("cursor"); cursor != "" && !idRE.MatchString(cursor) {
+		return 0, "", problem.Field("cursor", "is none that was given out")
+	}
+	return int(n), cursor, nil
 }
 
 var pagingParams = []param{
