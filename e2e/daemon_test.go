@@ -108,7 +108,7 @@ func launch(t testing.TB, opts ...daemonOptions) *Daemon {
 func cleanEnv() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir(), "LANG=C.UTF-8", "SHELL=/bin/bash",
-		"GORACE=halt_on_error=0 exitcode=66",
+		"GORACE=halt_on_error=0 exitcode=66 atexit_sleep_ms=0",
 	}
 }
 

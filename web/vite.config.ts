@@ -10,6 +10,8 @@ export default defineConfig({
     // No data: addresses, and no inline script that a strict policy refuses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // The terminal's code is others' work; their licences go with the page.
+    license: { fileName: "licenses.txt" },
     chunkSizeWarningLimit: 900,
     // dist/.gitkeep is committed so that the Go package builds without Node.
     emptyOutDir: false,

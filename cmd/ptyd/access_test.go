@@ -35,8 +35,8 @@ func TestErrorsAreForPeopleAndPrograms(t *testing.T) {
 		}
 	}
 	run(t, call{args: []string{"nosuchcommand"}}).fails(t, 125, "nosuchcommand")
-	run(t, call{args: []string{"--url", "http://127.0.0.1:1", "ls"}}).fails(t, 125, "127.0.0.1:1", "refused")
-	run(t, call{args: []string{"--url", d.addr, "ls"}}).fails(t, 125, "ptyd: ")
+	run(t, call{args: []string{"--url", "http://127.0.0.1:1", "ls"}, env: []string{"PTYD_TOKEN=ptyd_x"}}).fails(t, 125, "127.0.0.1:1", "refused")
+	run(t, call{args: []string{"--url", d.addr, "ls"}}).fails(t, 125, "ptyd: ", "ptyd token create")
 }
 
 // TestATokenDecides: over the network and on the socket; a bad one is an
@@ -160,7 +160,7 @@ func TestStatus(t *testing.T) {
 // a document in two writes is two broken ones.
 func TestJSONIsOneWrite(t *testing.T) {
 	d := startDaemon(t)
-	for range 30 {
+	for range 8 {
 		d.session("", "sleep", "100")
 	}
 	for _, args := range [][]string{{"ls"}, {"status"}, {"user", "ls"}, {"token", "create"}, {"login-link"}, {"version"}, {"run", "-d", "--name", "w", "--", "sh", "-c", "echo x"}, {"wait", "w"}, {"tail", "w"}, {"kill", "--all"}} {

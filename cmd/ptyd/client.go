@@ -50,6 +50,8 @@ func addClientCommands(root *cobra.Command, g *globals) {
 		root.AddCommand(reporting(cmd, g))
 	}
 	root.SetHelpCommandGroupID(groupDaemon)
+	_ = root.MarkPersistentFlagDirname("state-dir")
+	_ = root.MarkPersistentFlagFilename("token-file")
 	root.AddCommand(newExitStatusHelp(), reporting(newGenDocs(), g))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// Flags after the one that is wrong were not looked at.
@@ -95,6 +97,10 @@ func connect(cmd *cobra.Command, g *globals) (*client.Client, error) {
 	var err error
 	if o.Token, err = token(cmd, g); err != nil {
 		return nil, err
+	}
+	if o.URL != "" && o.Token == "" {
+		return nil, problem.New(problem.Unauthenticated, "a daemon that is reached by --url needs a token").
+			WithHint("make one beside the daemon: ptyd token create; give it here by PTYD_TOKEN or --token-file")
 	}
 	c, err := client.New(o)
 	if err == nil && o.Token != "" && c.Exposed() {

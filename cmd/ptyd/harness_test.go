@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if raceEnabled { // under -race the program is watched as well
 			build = exec.Command("go", "build", "-race", "-o", binary, ".")
+			// By itself every command would sleep a second when it ends.
+			_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 		}
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build ptyd: %v\n%s", err, out)

@@ -108,7 +108,8 @@ func newTokenRevoke(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke TOKEN...",
 		Short: "End tokens",
-		Long: `End tokens, by id or name. Connections that were made with one end at once.
+		Long: `End tokens, by id or name. Connections that were made with one end at once, and so
+does what was made with it: further tokens, login links and web logins.
 The secret itself is not an argument: see its id in ptyd token ls.`,
 		Example: `  ptyd token revoke ci
   ptyd token revoke t_01jd8x6v8k2m4n6p8q0r2s4t6v`,

@@ -19,17 +19,21 @@ import (
 // maxBody bounds a request's body. The largest honest one carries pasted text.
 const maxBody = 1 << 20
 
+// maxStrangerBody bounds the body of somebody who has not said who they are:
+// anybody can make the daemon hold it.
+const maxStrangerBody = 16 << 10
+
 // maxDepth bounds how deep JSON may nest; requests need three levels.
 const maxDepth = 16
 
 // decodeBody reads the request's JSON object into dst. Members that dst does
 // not have, members given twice, and anything after the object are errors that
 // name the member: a misspelt limit must not be taken for no limit.
-func decodeBody(w http.ResponseWriter, r *http.Request, dst any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func decodeBody(w http.ResponseWriter, r *http.Request, most int64, dst any) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return problem.New(problem.TooLarge, "the body is larger than %d bytes", maxBody)
+			return problem.New(problem.TooLarge, "the body is larger than %d bytes", most)
 		}
 		return problem.New(problem.InvalidArgument, "the body could not be read").Because(err)
 	}

@@ -111,6 +111,12 @@ func TestBasePath(t *testing.T) {
 	for _, path := range []string{"/", "/v1/me", "/healthz", "/some/wherever/", "/some"} {
 		root.want(req{path: path}, 404, problem.NotFound)
 	}
+	// The mux's own redirect to the clean path would lead out of the base.
+	for _, path := range []string{"//v1//me", "/v1/./me", "/v1/../../me", "//", "/v1/me//"} {
+		e.want(req{path: path}, 404, problem.NotFound)
+	}
+	e.want(req{path: "//v1/me", socket: true}, 404, problem.NotFound)
+	e.want(req{path: "/"}, 200, "")
 	e.want(req{path: "/healthz"}, 200, "")
 	// Who comes by the socket need not know the base path.
 	e.want(req{path: "/v1/me", socket: true}, 200, "")

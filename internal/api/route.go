@@ -62,10 +62,15 @@ func jsonOp[In, Out any](f func(*Server, *call, In) (Out, error)) op {
 	o.handle = func(s *Server, c *call) error {
 		var in In
 		if o.in != nil {
-			if err := decodeBody(c.w, c.r, &in); err != nil {
+			most := int64(maxBody)
+			if c.route.open != authenticated {
+				most = maxStrangerBody
+			}
+			if err := decodeBody(c.w, c.r, most, &in); err != nil {
 				return err
 			}
 			if err := checkTags(&in); err != nil {
+			setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
 				return err
 			}
 		}
@@ -219,7 +224,13 @@ func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 // paging reads limit and cursor.
 func (c *call) paging() (limit int, cursor string, err error) {
 	n, err := c.number("limit", 100, 1, 500)
-	return int(n), c.query.Get("cursor"), err
+	if err != nil {
+		return 0, "", err
+	}
+	if cursor = c.query.Get("cursor"); cursor != "" && !idRE.MatchString(cursor) {
+		return 0, "", problem.Field("cursor", "is none that was given out")
+	}
+	return int(n), cursor, nil
 }
 
 var pagingParams = []param{

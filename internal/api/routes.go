@@ -119,7 +119,7 @@ func routes() []route {
 		{method: post, pattern: "/v1/tokens", action: auth.TokenManage, tag: "access", status: 201,
 			summary: "Make a token", op: jsonOp((*Server).createToken), codes: []problem.Code{problem.NotFound, problem.NameTaken, problem.Conflict}},
 		{method: del, pattern: "/v1/tokens/{id}", action: auth.TokenManage, tag: "access", status: 204,
-			summary: "Revoke a token and end what it opened", op: jsonOp((*Server).revokeToken),
+			summary: "Revoke a token; what it opened and what was made with it (tokens, links, logins) ends too", op: jsonOp((*Server).revokeToken),
 			params: []param{{name: "id", in: "path", kind: "string", doc: "Id or name of the token."}},
 			codes:  []problem.Code{problem.NotFound, problem.Conflict}},
 

@@ -317,6 +317,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 		{"DELETE", "/v1/tokens/none", nil, nil, 404, problem.NotFound, ""},
 		{"GET", "/v1/tokens?cursor=x", nil, nil, 400, problem.InvalidArgument, "cursor"},
 		{"GET", "/v1/audit?cursor=1&after=1", nil, nil, 400, problem.InvalidArgument, "cursor"},
+		{"GET", "/v1/sessions?cursor=zz", nil, nil, 400, problem.InvalidArgument, "cursor"},
 		{"PUT", "/v1/me/password", object{"password": "short"}, nil, 400, problem.InvalidArgument, "password"},
 		{"POST", "/v1/logout", nil, nil, 400, problem.InvalidArgument, ""},
 		{"GET", "/v1/nothing", nil, nil, 404, problem.NotFound, ""},

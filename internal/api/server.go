@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -67,6 +68,8 @@ type Options struct {
 	OwnerUID     int // who owns the state directory: the socket serves only them and root
 	StateDir     string
 	Page         fs.FS // the built page; nil: a plain one says how to build it
+
+	strangerTime time.Duration // 0: strangerTime; tests wait less
 }
 
 // Server is the HTTP handler of the daemon, for both listeners.
@@ -100,6 +103,9 @@ func New(o Options) (*Server, error) {
 		page:       newStaticPage(o.Page),
 		refusals:   newRefusals(),
 		started:    time.Now(),
+	}
+	if s.strangerTime == 0 {
+		s.strangerTime = strangerTime
 	}
 	s.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(document(s.routes, o.Build.Version, o.BasePath)) })
 	allowed := map[string][]string{}
@@ -140,6 +146,10 @@ func (s *Server) HTTPServer() *http.Server {
 // to go, beyond what it waits on purpose.
 const requestTime = 60 * time.Second
 
+// strangerTime is how long the body of somebody who has not said who they are
+// may take to come: an honest one is a name and a password.
+const strangerTime = 10 * time.Second
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w}
@@ -156,6 +166,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Metrics.request(rec.pattern, rec.status)
 	}()
 	setDeadlines(rec, requestTime)
+	_ = http.NewResponseController(rec).SetReadDeadline(time.Now().Add(s.strangerTime))
 	securityHeaders(rec.Header())
 
 	uid, viaSocket := peer(r.Context())
@@ -184,7 +195,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	rec.pattern = "page"
+	if unclean(r) {
+		// The mux would redirect to the clean path, without the base.
+		s.writeProblem(rec, r, problem.New(problem.NotFound, "there is no %s", clip(r.URL.Path)).WithHint("the path has an empty, . or .. segment"))
+		return
+	}
 	s.mux.ServeHTTP(rec, r)
+}
+
+// unclean reports whether the path has segments that say nothing. Encoded ones
+// are names.
+func unclean(r *http.Request) bool {
+	p := r.URL.EscapedPath()
+	clean := path.Clean("/" + p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
+		clean += "/"
+	}
+	return p != clean
 }
 
 // withoutBase is r as if base were not there.
@@ -210,6 +237,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 		s.auditRefusal(c, err)
 		s.writeProblem(w, r, err)
 		return
+	}
+	if rt.open == authenticated {
+		setDeadlines(w, requestTime)
 	}
 	if err := rt.handle(s, c); err != nil {
 		s.writeProblem(w, r, err)

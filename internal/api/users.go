@@ -14,9 +14,6 @@ func cut[A, B any](c *call, all []A, id func(A) string, convert func(A) B) (list
 	if err != nil {
 		return list[B]{}, err
 	}
-	if cursor != "" && !idRE.MatchString(cursor) {
-		return list[B]{}, problem.Field("cursor", "is none that was given out")
-	}
 	var items []B
 	last := ""
 	for _, a := range all {

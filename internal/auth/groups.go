@@ -27,7 +27,7 @@ func (s *Service) AddGroup(ctx context.Context, by Principal, name string) (Grou
 	if err := s.store.InsertGroup(ctx, g); err != nil {
 		return Group{}, err
 	}
-	s.hub.Publish(events.Change{Type: "group", ID: g.ID})
+	s.groupChanged(g.Name)
 	return g, nil
 }
 
@@ -53,6 +53,12 @@ func (s *Service) changeGroup(by Principal, name string, change func() error) er
 	if err := change(); err != nil {
 		return err
 	}
-	s.hub.Publish(events.Change{Type: "group", ID: name})
+	s.groupChanged(name)
 	return nil
+}
+
+// groupChanged tells admins, who alone see groups. Groups are addressed by
+// their names.
+func (s *Service) groupChanged(name string) {
+	s.hub.Publish(events.Change{Type: "group", ID: name, Owner: events.Admins})
 }

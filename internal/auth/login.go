@@ -75,7 +75,7 @@ func (s *Service) RedeemLink(ctx context.Context, secret, remote string) (WebLog
 	if err != nil {
 		return WebLogin{}, err
 	}
-	login.Principal = principal(c.Account, c.Role, ViaCookie, c.ID, c.ExpiresAt)
+	login.Principal = fromCredential(c, ViaCookie)
 	login.Expires = c.ExpiresAt
 	return login, nil
 }
@@ -110,7 +110,7 @@ func (s *Service) Logout(ctx context.Context, p Principal) error {
 
 // CreateLink makes a login link for a user: oneself when userName is "", others
 // by an admin only. The login it gives can do no more and lasts no longer than
-// the token it was made with.
+// the token it was made with, and ends when that is revoked.
 func (s *Service) CreateLink(ctx context.Context, by Principal, userName string) (secret string, expires time.Time, err error) {
 	if err := need(by, LinkCreate); err != nil {
 		return "", time.Time{}, err
@@ -131,21 +131,32 @@ func (s *Service) CreateLink(ctx context.Context, by Principal, userName string)
 		CreatedAt: now,
 		ExpiresAt: now.Add(s.linkTTL),
 		Until:     by.tokenEnd(),
+		Origin:    by.Origin,
 	}
 	secret = newSecret("")
 	if err := s.store.InsertLink(ctx, l, hashSecret(secret)); err != nil {
-		return "", time.Time{}, err
+		return "", time.Time{}, originEnded(by, err)
 	}
 	return secret, l.ExpiresAt, nil
 }
 
 // tokenEnd is when what p makes must end at the latest: a short-lived token
-// must not breed credentials that outlive it. Zero: no bound.
+// must not breed credentials that outlive it, also not by way of a web login.
+// Zero: no bound.
 func (p Principal) tokenEnd() time.Time {
-	if p.Via == ViaToken {
+	if p.Origin != "" {
 		return p.Expires
 	}
 	return time.Time{}
+}
+
+// originEnded turns what the store says when by's token was revoked meanwhile
+// into what by hears with the next request anyway.
+func originEnded(by Principal, err error) error {
+	if by.Origin != "" && problem.Is(err, problem.NotFound) {
+		return problem.New(problem.Unauthenticated, "the token was revoked")
+	}
+	return err
 }
 
 // target returns the account that by acts on: its own when name is "", another

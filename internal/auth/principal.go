@@ -19,6 +19,9 @@ type Principal struct {
 	CredID   string // the token's or web login's id; "" on the socket
 	Groups   []string
 	Expires  time.Time // when the credential ends; zero on the socket
+	// Origin is the token that what this principal makes ends with: the token
+	// they came by, or the one their web login was made with; "" for none.
+	Origin string
 }
 
 // CanSee reports whether p reaches what belongs to the user with id owner.
@@ -67,6 +70,7 @@ type Token struct {
 	ExpiresAt  time.Time
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time
+	Origin     string // id of the token it was made with, "" for none; not listed
 }
 
 // NewToken is what a token is made of.

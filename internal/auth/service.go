@@ -214,7 +214,15 @@ func (s *Service) check(c Credential, via string) (Principal, error) {
 	case c.Account.Disabled:
 		return Principal{}, errDisabled()
 	}
-	return principal(c.Account, c.Role, via, c.ID, c.ExpiresAt), nil
+	return fromCredential(c, via), nil
+}
+
+func fromCredential(c Credential, via string) Principal {
+	p := principal(c.Account, c.Role, via, c.ID, c.ExpiresAt)
+	if p.Origin = c.Origin; via == ViaToken {
+		p.Origin = c.ID
+	}
+	return p
 }
 
 func principal(a Account, made Role, via, cred string, expires time.Time) Principal {

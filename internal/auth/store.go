@@ -30,14 +30,16 @@ type Store interface {
 	// RemoveGroupMember is idempotent; NotFound when the group is absent.
 	RemoveGroupMember(ctx context.Context, group, user string) error
 
-	// InsertToken adds t; NameTaken when its user has a valid token of the name.
+	// InsertToken adds t; NameTaken when its user has a valid token of the name,
+	// NotFound when t.Origin was revoked.
 	InsertToken(ctx context.Context, t Token, hash []byte) error
 	TokenByHash(ctx context.Context, hash []byte) (Credential, error)
 	TokenByID(ctx context.Context, id string) (Credential, error)
 	// ListTokens lists the tokens of one user, or of all when userID is "".
 	ListTokens(ctx context.Context, userID string) ([]Token, error)
-	// RevokeToken reports whether this call did it: false when it was revoked.
-	RevokeToken(ctx context.Context, id string, at time.Time) (first bool, err error)
+	// RevokeToken ends a token and all that descends from it by Origin, and
+	// returns the ids of the tokens and web logins that this call ended.
+	RevokeToken(ctx context.Context, id string, at time.Time) (ended []string, err error)
 	// TouchToken notes a use. It may be lost in a crash and does not wait.
 	TouchToken(id string, at time.Time)
 
@@ -49,11 +51,12 @@ type Store interface {
 	WebByID(ctx context.Context, id string) (Credential, error)
 	RevokeWeb(ctx context.Context, id string, at time.Time) (first bool, err error)
 
+	// InsertLink adds l; NotFound when l.Origin was revoked.
 	InsertLink(ctx context.Context, l Link, hash []byte) error
 	// RedeemLink uses up the link with hash and adds the web login w for its
-	// user, with the link's role and at most the link's Until, both or neither.
-	// NotFound when there is no such link, or it was used, has expired at now,
-	// or its user is disabled. One of many concurrent callers wins.
+	// user, with the link's role and origin and at most the link's Until, both or
+	// neither. NotFound when there is no such link, or it was used, has expired
+	// at now, its origin was revoked, or its user is disabled. One of many concurrent callers wins.
 	RedeemLink(ctx context.Context, hash []byte, now time.Time, w Web) (Credential, error)
 }
 
@@ -67,7 +70,8 @@ type Account struct {
 // Credential is a token or a web login with its user as it is now.
 type Credential struct {
 	ID         string
-	Role       Role // what it was made for
+	Role       Role   // what it was made for
+	Origin     string // id of the token it was made with, "" for none
 	KeyHash    []byte
 	ExpiresAt  time.Time
 	RevokedAt  *time.Time
@@ -107,4 +111,5 @@ type Link struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	Until     time.Time // the login ends by then; zero: no bound beyond WebTTL
+	Origin    string    // id of the token it was made with, "" for none
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -64,10 +65,11 @@ func (s *Service) CreateToken(ctx context.Context, by Principal, t NewToken) (To
 		Role:      t.Role,
 		CreatedAt: now,
 		ExpiresAt: expires,
+		Origin:    by.Origin,
 	}
 	secret := newSecret(tokenPrefix)
 	if err := s.store.InsertToken(ctx, token, hashSecret(secret)); err != nil {
-		return Token{}, "", err
+		return Token{}, "", originEnded(by, err)
 	}
 	s.hub.Publish(events.Change{Type: "token", ID: token.ID, Owner: token.UserID})
 	return token, secret, nil
@@ -98,8 +100,8 @@ func (s *Service) Tokens(ctx context.Context, by Principal) ([]Token, error) {
 	return s.store.ListTokens(ctx, by.UserID)
 }
 
-// RevokeToken revokes a token by its id or its name, for good, and ends what it
-// opened. Revoking it again is not an error. A name is looked for among by's
+// RevokeToken revokes a token by its id or its name, for good, and with it the
+// tokens, links and web logins that were made with it; what they opened ends. Revoking it again is not an error. A name is looked for among by's
 // own tokens first.
 func (s *Service) RevokeToken(ctx context.Context, by Principal, idOrName string) error {
 	tokens, err := s.Tokens(ctx, by)
@@ -110,10 +112,13 @@ func (s *Service) RevokeToken(ctx context.Context, by Principal, idOrName string
 	if err != nil {
 		return err
 	}
-	if _, err := s.store.RevokeToken(ctx, t.ID, s.now()); err != nil {
+	ended, err := s.store.RevokeToken(ctx, t.ID, s.now())
+	if err != nil {
 		return err
 	}
-	s.bindings.end(func(b Principal) bool { return b.Via == ViaToken && b.CredID == t.ID })
+	// The token itself also where it was revoked before: a call that did so may
+	// not have come as far as this.
+	s.bindings.end(func(b Principal) bool { return b.CredID == t.ID || b.CredID != "" && slices.Contains(ended, b.CredID) })
 	s.hub.Publish(events.Change{Type: "token", ID: t.ID, Owner: t.UserID})
 	return nil
 }

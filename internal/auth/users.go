@@ -69,7 +69,7 @@ func (s *Service) AddUser(ctx context.Context, by Principal, n NewUser) (User, e
 	if err := s.store.InsertUser(ctx, u, hash); err != nil {
 		return User{}, err
 	}
-	s.hub.Publish(events.Change{Type: "user", ID: u.ID})
+	s.hub.Publish(events.Change{Type: "user", ID: u.ID, Owner: u.ID})
 	return u, nil
 }
 
@@ -139,7 +139,7 @@ func (s *Service) SetPassword(ctx context.Context, by Principal, name, password 
 	s.bindings.end(func(b Principal) bool {
 		return b.UserID == a.ID && b.Via == ViaCookie && b.CredID != c.KeepWeb
 	})
-	s.hub.Publish(events.Change{Type: "user", ID: a.ID})
+	s.hub.Publish(events.Change{Type: "user", ID: a.ID, Owner: a.ID})
 	return nil
 }
 
@@ -159,6 +159,6 @@ func (s *Service) change(ctx context.Context, u User, c UserChange, end bool) er
 	if end {
 		s.bindings.end(func(b Principal) bool { return b.UserID == u.ID })
 	}
-	s.hub.Publish(events.Change{Type: "user", ID: u.ID})
+	s.hub.Publish(events.Change{Type: "user", ID: u.ID, Owner: u.ID})
 	return nil
 }

@@ -149,28 +149,35 @@ func TestChangesAreTold(t *testing.T) {
 	}
 	sub := hub.Subscribe()
 	defer sub.Close()
-	told := func(want string) {
+	// Who else must not hear of it: other users' ids and the names of groups are
+	// not theirs to see.
+	told := func(want, owner string) {
 		t.Helper()
 		got := sub.Take()
-		if len(got) != 1 || got[0].Type != want {
-			t.Errorf("told %v, want %s", got, want)
+		if len(got) != 1 || got[0].Type != want || got[0].Owner != owner {
+			t.Errorf("told %v, want %s to %s", got, want, owner)
 		}
 	}
 	u, err := s.AddUser(t.Context(), w.owner, auth.NewUser{Name: "ann"})
 	wantCode(t, err, "")
-	told("user")
+	told("user", u.ID)
 	wantCode(t, s.SetDisabled(t.Context(), w.owner, "ann", true), "")
-	told("user")
+	told("user", u.ID)
 	if _, err := s.AddGroup(t.Context(), w.owner, "ops"); err != nil {
 		t.Fatal(err)
 	}
-	told("group")
+	told("group", events.Admins)
+	wantCode(t, s.RemoveGroup(t.Context(), w.owner, "ops"), "")
+	told("group", events.Admins)
+	if (auth.Principal{UserID: u.ID, Role: auth.Operator}).CanSee(events.Admins) {
+		t.Error("an operator sees what is for admins")
+	}
 	if _, _, err := s.CreateToken(t.Context(), w.owner, auth.NewToken{Name: "ci"}); err != nil {
 		t.Fatal(err)
 	}
-	told("token")
+	told("token", w.owner.UserID)
 	wantCode(t, s.RevokeToken(t.Context(), w.owner, "ci"), "")
-	told("token")
+	told("token", w.owner.UserID)
 	wantCode(t, s.SetRole(t.Context(), auth.Principal{UserID: u.ID, Role: auth.Viewer}, "ann", auth.Admin), problem.Forbidden)
 	if got := sub.Take(); got != nil {
 		t.Errorf("a refusal told %v", got)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,6 +43,7 @@ func launch(ctx context.Context, dir, addr, path string, argv ...string) (*proce
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), dir: dir, addr: addr, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Dir = dir
+	p.cmd.Env = cleanEnv(os.Environ(), dir)
 	// A session of its own: no controlling terminal, by which procfs.Server
 	// tells it from the programs in its terminals. It must not outlive us.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
@@ -61,6 +63,18 @@ func launch(ctx context.Context, dir, addr, path string, argv ...string) (*proce
 		return nil, 0, fmt.Errorf("start %s: %w%s", filepath.Base(argv[0]), err, p.logTail())
 	}
 	return p, time.Since(begin), nil
+}
+
+// cleanEnv is env without what would configure the daemon: a person's own
+// settings must not be measured.
+func cleanEnv(env []string, dir string) []string {
+	var out []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "PTYD_") && !strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
+			out = append(out, kv)
+		}
+	}
+	return append(out, "XDG_CONFIG_HOME="+dir)
 }
 
 // awaitAnswer asks until the server answers.

@@ -381,9 +381,10 @@ func (r *Ring) ReadAt(dst []byte, off uint64) (int, error) {
 }
 
 // SafeFrom returns the first offset at or after off at which the stream may be
-// entered: not inside an escape sequence or a character. clean is false where
-// none is known up to the head; then the head is returned and what follows may
-// begin inside a sequence, which the reader must abort (CAN) first.
+// entered: not inside an escape sequence or a character. Where off lies inside
+// the sequence that is open at the head, it is that sequence's start. clean is
+// false where none is known up to the head; then the head is returned and what
+// follows may begin inside a sequence, which the reader must abort (CAN) first.
 func (r *Ring) SafeFrom(off uint64) (at uint64, clean bool) {
 	r.life.RLock()
 	defer r.life.RUnlock()
@@ -393,6 +394,9 @@ func (r *Ring) SafeFrom(off uint64) (at uint64, clean bool) {
 		return 0, true
 	}
 	if !r.closed {
+		if at, ok := r.safeNear(off, h); ok {
+			return at, true
+		}
 		for c := (off + ChunkSize - 1) / ChunkSize; c*ChunkSize < h; c++ {
 			if i := r.slotOf(c); i >= 0 {
 				if s := r.chunkAt[i].safe.Load(); s > 0 && s-1 >= off && s-1 <= h {
@@ -405,10 +409,49 @@ func (r *Ring) SafeFrom(off uint64) (at uint64, clean bool) {
 	switch {
 	case open == 0:
 		return h, true
-	case open-1 >= off:
+	case open-1 >= t: // a little before off, where the open sequence began
 		return open - 1, true
 	}
 	return h, false
+}
+
+// safeNear scans from the last safe point that is known at or before off. life
+// is held.
+func (r *Ring) safeNear(off, head uint64) (uint64, bool) {
+	tail := r.tail.Load()
+	from, found := uint64(0), tail == 0
+	for c := off / ChunkSize; ; c-- {
+		if i := r.slotOf(c); i >= 0 {
+			if s := r.chunkAt[i].safe.Load(); s > 0 && s-1 <= off && s-1 >= tail {
+				from, found = s-1, true
+				break
+			}
+		}
+		if c == 0 || c*ChunkSize <= tail {
+			break
+		}
+	}
+	if !found {
+		return 0, false
+	}
+	var sc scanner
+	for at := from; at < head; {
+		i := r.slotOf(at / ChunkSize)
+		if i < 0 {
+			return 0, false
+		}
+		n := min(head-at, ChunkSize-at%ChunkSize)
+		if at < off {
+			n = min(n, off-at)
+		}
+		p := r.mem[r.data+i*ChunkSize+int(at%ChunkSize):][:n]
+		safe, ok := sc.scan(p, at, at >= off)
+		if ok && safe < head {
+			return safe, r.tail.Load() <= from // else it was written over while it was read
+		}
+		at += n
+	}
+	return 0, false
 }
 
 // Changed returns a channel that is closed once there is output beyond off or

@@ -128,5 +128,8 @@ func ExampleRing_SafeFrom() {
 	defer r.Close()
 	r.Append([]byte("text\x1b[3"))
 	fmt.Println(r.SafeFrom(1))
-	// Output: 4 true
+	fmt.Println(r.SafeFrom(5))
+	// Output:
+	// 1 true
+	// 4 true
 }

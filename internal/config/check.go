@@ -137,6 +137,13 @@ func (c *Config) validate() error {
 			c.SessionsPerOwner = c.SessionsTotal
 		}
 	}
+	if c.OutputTotal < c.OutputLimit {
+		if c.Origin("output_total") != "default" {
+			wrong("output_total", "%d is less than output_limit (%d), what one session may keep", c.OutputTotal, c.OutputLimit)
+		} else {
+			c.OutputTotal = c.OutputLimit
+		}
+	}
 	return errors.Join(errs...)
 }
 

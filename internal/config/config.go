@@ -21,6 +21,7 @@ type Config struct {
 	SessionsPerOwner int
 	SessionsTotal    int
 	OutputLimit      int64
+	OutputTotal      int64
 	MinFree          int64
 	RemoveAfter      time.Duration
 	Grace            time.Duration
@@ -46,6 +47,7 @@ func Default() Config {
 		SessionsPerOwner: 200,
 		SessionsTotal:    10_000,
 		OutputLimit:      8 << 20,
+		OutputTotal:      1 << 30,
 		MinFree:          64 << 20,
 		RemoveAfter:      24 * time.Hour,
 		Grace:            3 * time.Second,

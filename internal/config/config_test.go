@@ -152,6 +152,7 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 		{name: "half of TLS", flags: map[string]string{"tls_cert": "/c.pem"}, want: []string{"flag --tls-cert: tls_cert: needs tls_key"}},
 		{name: "other half of TLS", flags: map[string]string{"tls_key": "/k.pem"}, want: []string{"flag --tls-key: tls_key: needs tls_cert"}},
 		{name: "owner above total", flags: map[string]string{"sessions_per_owner": "6", "sessions_total": "5"}, want: []string{"sessions_per_owner: 6 is more than sessions_total (5)"}},
+		{name: "one above all", flags: map[string]string{"output_limit": "2MiB", "output_total": "1MiB"}, want: []string{"output_total: 1048576 is less than output_limit (2097152)"}},
 		{name: "port", flags: map[string]string{"listen": "127.0.0.1:70000"}, want: []string{"the port is not a number"}},
 		{name: "base path", flags: map[string]string{"base_path": "/a/../b"}, want: []string{"base_path: \"/a/../b\" is not a path"}},
 		{name: "public url", flags: map[string]string{"public_url": "ftp://x"}, want: []string{"public_url: "}},
@@ -181,7 +182,7 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 func TestEveryKeyBySource(t *testing.T) {
 	values := map[string]string{
 		"listen": "127.0.0.1:1", "insecure": "true", "tls_cert": "/c", "tls_key": "/k", "base_path": "/b", "public_url": "https://p", "allowed_hosts": "a,b:1",
-		"state_dir": "/s", "min_free": "1MiB", "shell": "/sh", "sessions_per_owner": "7", "sessions_total": "8", "output_limit": "1MiB", "remove_after": "1h",
+		"state_dir": "/s", "min_free": "1MiB", "shell": "/sh", "sessions_per_owner": "7", "sessions_total": "8", "output_limit": "1MiB", "output_total": "2MiB", "remove_after": "1h",
 		"grace": "1s", "audit_keep": "2d", "audit_max_rows": "9", "web_ttl": "1h", "link_ttl": "1m", "ping_interval": "5s", "log_level": "warn", "log_format": "json", "metrics": "false",
 	}
 	file := writeFile(t, "")

@@ -57,6 +57,8 @@ var Keys = []Key{
 		bind: func(c *Config) Value { return integer{&c.SessionsTotal, 1, maxSessions} }},
 	{Name: "output_limit", Group: "Sessions", Doc: "Output kept per session, in memory. The oldest is dropped beyond it. A session may ask for less.", Live: true,
 		bind: func(c *Config) Value { return size{&c.OutputLimit, 64 << 10, 4 << 30} }},
+	{Name: "output_total", Group: "Sessions", Doc: "Output kept of ended sessions in all, in memory. Beyond it those that ended first are removed, before `remove_after` is over; the one that ended last stays. At least `output_limit`.", Live: true,
+		bind: func(c *Config) Value { return size{&c.OutputTotal, 64 << 10, 1 << 50} }},
 	{Name: "remove_after", Group: "Sessions", Doc: "How long an ended session stays with its output and exit status. 0 keeps it until somebody removes it.", Live: true,
 		bind: func(c *Config) Value { return duration{&c.RemoveAfter, 0, 10 * year} }},
 	{Name: "grace", Group: "Sessions", Doc: "Time between TERM and KILL when a session is closed or the daemon stops.", Live: true,

@@ -32,7 +32,7 @@ func (d *Daemon) sessionConfig(c *config.Config) ptymgr.Config {
 	// Zero would mean the default there; here it means KILL at once.
 	grace := max(c.Grace, 1)
 	return ptymgr.Config{
-		MaxPerOwner: c.SessionsPerOwner, MaxTotal: c.SessionsTotal, OutputLimit: c.OutputLimit,
+		MaxPerOwner: c.SessionsPerOwner, MaxTotal: c.SessionsTotal, OutputLimit: c.OutputLimit, OutputTotal: c.OutputTotal,
 		RemoveAfter: c.RemoveAfter, Grace: grace, Shell: c.Shell, MinFree: d.checkDisk,
 	}
 }

@@ -13,8 +13,12 @@ const TypeAll = "all"
 type Change struct {
 	Type  string // "session", "user", "token", …; TypeAll after an overflow
 	ID    string
-	Owner string // the user it concerns; "" is everybody
+	Owner string // the user it concerns; "" is everybody, Admins only admins
 }
+
+// Admins is the Owner of changes that only admins may hear of. It is no user's
+// id, so a check by owner lets nobody else see them.
+const Admins = "admins"
 
 // Hub hands changes to all subscriptions.
 type Hub struct {

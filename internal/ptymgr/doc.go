@@ -8,7 +8,9 @@
 //     ring, and offers the bytes to the followers; it takes no lock that is
 //     held over I/O, a parse or an allocation of unbounded size;
 //   - the scribe: writes ends and sizes of sessions to the store;
-//   - the sweeper: removes sessions that ended long enough ago;
+//   - the sweeper: removes sessions that ended long enough ago, and the oldest
+//     ended ones where their output is too much in all; a second goroutine
+//     ends its waiting at shutdown;
 //   - one goroutine for each Close in flight, owned by its caller.
 //
 // Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu. No two

@@ -201,7 +201,9 @@ func (s *Session) WriteInput(id ClientID, off uint64, p []byte) error {
 	in.mu.Unlock()
 	s.touch()
 	if !in.stalled.Load() { // else the reading thread goes on when there is room
-		in.drain(s, maxQueued)
+		if in.drain(s, maxQueued) {
+			s.m.loop.do(func() { s.m.loop.write(s.rd) })
+		}
 	}
 	return nil
 }

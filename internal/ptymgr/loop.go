@@ -311,6 +311,9 @@ const (
 func (l *loop) read(r *reading) readResult {
 	s := r.s
 	n, err := l.fetch(s)
+	if err != nil || n == 0 || s.unsaid >= sayEvery/max(len(l.ready), 1) {
+		s.say()
+	}
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return readDry

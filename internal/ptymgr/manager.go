@@ -31,6 +31,7 @@ type Config struct {
 	MaxPerOwner int           // living sessions of one owner; 200
 	MaxTotal    int           // living sessions in all; 10,000
 	OutputLimit int64         // bytes of output kept per session; 8 MiB
+	OutputTotal int64         // bytes of output kept of ended sessions in all; 1 GiB
 	RemoveAfter time.Duration // an ended session is removed after this; 0 never
 	Grace       time.Duration // between TERM and KILL; 3 s
 	BaseEnv     []string      // nil: BaseEnv()
@@ -50,6 +51,9 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxTotal, 10000)
 	if c.OutputLimit == 0 {
 		c.OutputLimit = 8 << 20
+	}
+	if c.OutputTotal == 0 {
+		c.OutputTotal = 1 << 30
 	}
 	if c.Grace == 0 {
 		c.Grace = 3 * time.Second
@@ -79,12 +83,14 @@ type Manager struct {
 	scribe   *scribe
 	sessions *xsync.MapOf[string, *Session]
 	creating keylock.Locks // per owner and idempotency key
+	editing  keylock.Locks // per session: row and memory change together
 
 	mu   sync.Mutex // guards shut and the Add of busy
 	shut bool
 	busy sync.WaitGroup // creations in flight
 
 	stop chan struct{} // ends the sweeper
+	over chan struct{} // tells the sweeper that a session ended
 	wg   sync.WaitGroup
 
 	typing sync.Mutex // guards inPipe, over calls that do not block
@@ -98,11 +104,18 @@ type Manager struct {
 	viewers atomic.Int64
 }
 
+<<<<<<< HEAD
 // New starts a manager. Sessions that an earlier process left in the vault are
 // adopted; those that the store calls living and that are not there are marked
 // lost.
 func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*Manager, error) {
 	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
+=======
+// New starts a manager. Sessions that the store calls living and that have no
+// process here are marked lost.
+func New(cfg Config, st Store, hub *events.Hub, log *zap.Logger) (*Manager, error) {
+	m := &Manager{store: st, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1)}
+>>>>>>> main
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
 	_, m.inPipe = vault.Pipes()
@@ -326,10 +339,7 @@ func (m *Manager) Rename(ctx context.Context, id, name string) (Info, error) {
 	if err := checkName(name); err != nil {
 		return Info{}, err
 	}
-	if err := m.store.RenameSession(ctx, id, name); err != nil {
-		return Info{}, err
-	}
-	return m.edited(ctx, id, func(r *Record) { r.Name = name })
+	return m.edit(ctx, id, func() error { return m.store.RenameSession(ctx, id, name) }, func(r *Record) { r.Name = name })
 }
 
 // SetLabels replaces a session's labels.
@@ -337,16 +347,22 @@ func (m *Manager) SetLabels(ctx context.Context, id string, labels map[string]st
 	if err := checkLabels(labels); err != nil {
 		return Info{}, err
 	}
-	if err := m.store.SetLabels(ctx, id, labels); err != nil {
-		return Info{}, err
-	}
-	return m.edited(ctx, id, func(r *Record) { r.Labels = labels })
+	return m.edit(ctx, id, func() error { return m.store.SetLabels(ctx, id, labels) }, func(r *Record) { r.Labels = labels })
 }
 
-func (m *Manager) edited(ctx context.Context, id string, f func(*Record)) (Info, error) {
+// edit changes a session's row, then its memory; two edits cannot cross.
+func (m *Manager) edit(ctx context.Context, id string, row func() error, memory func(*Record)) (Info, error) {
+	unlock, err := m.editing.Lock(ctx, id)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unlock()
+	if err := row(); err != nil {
+		return Info{}, err
+	}
 	if s, ok := m.sessions.Load(id); ok {
 		s.mu.Lock()
-		f(&s.rec)
+		memory(&s.rec)
 		s.mu.Unlock()
 	}
 	i, err := m.Get(ctx, id)
@@ -443,34 +459,6 @@ func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
 	}
 	m.hub.Publish(events.Change{Type: "session", ID: id, Owner: i.Owner})
 	return nil
-}
-
-// sweep removes sessions that ended long enough ago.
-func (m *Manager) sweep() {
-	for {
-		after := m.cfg.Load().RemoveAfter
-		every := min(max(after/10, 100*time.Millisecond), time.Minute)
-		if after <= 0 {
-			every = time.Minute
-		}
-		select {
-		case <-m.stop:
-			return
-		case <-time.After(every):
-		}
-		if after <= 0 {
-			continue
-		}
-		ids, err := m.store.EndedBefore(context.Background(), time.Now().Add(-after), 500)
-		for _, id := range ids {
-			if e := m.Remove(context.Background(), id, false); e != nil && !problem.Is(e, problem.NotFound) {
-				err = errors.Join(err, e)
-			}
-		}
-		if err != nil {
-			m.log.Error("remove ended sessions", zap.Error(err))
-		}
-	}
 }
 
 // Stats are counts for the metrics.

@@ -369,6 +369,28 @@ func TestNamesAndLimits(t *testing.T) {
 	}
 }
 
+// Row and memory agree after edits from many sides.
+func TestConcurrentRenames(t *testing.T) {
+	m := manager(t)
+	i := create(t, m, "sleep", "60")
+	var wg sync.WaitGroup
+	for k := range 16 {
+		wg.Go(func() {
+			if _, err := m.Rename(t.Context(), i.ID, fmt.Sprintf("n%d", k)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	shown, err := m.Get(t.Context(), i.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := m.Resolve(t.Context(), owner, shown.Name); err != nil || found.ID != i.ID {
+		t.Errorf("shown as %q, which finds %v %v", shown.Name, found.ID, err)
+	}
+}
+
 func TestEnvironmentIsClean(t *testing.T) {
 	t.Setenv("PTYD_TOKEN", "secret")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -36,13 +36,17 @@ func (m *Manager) Output(ctx context.Context, id string, offset uint64, limit in
 			return OutputChunk{}, err
 		}
 		n := row.FinalOffset
+		// The end of a session that was lost with its daemon was not written.
+		if offset > n && (row.State != Lost || n > 0) {
+			return OutputChunk{}, beyond(offset, n)
+		}
 		return OutputChunk{Offset: n, Next: n, Oldest: n, Head: n, Epoch: row.Epoch, EOF: row.State.Ended()}, nil
 	}
 	if limit <= 0 || limit > MaxOutput {
 		limit = MaxOutput
 	}
-	if offset > s.ring.Head() {
-		return OutputChunk{}, problem.Field("offset", "%d is beyond the output, which ends at %d", offset, s.ring.Head())
+	if head := s.ring.Head(); offset > head {
+		return OutputChunk{}, beyond(offset, head)
 	}
 	if wait > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -69,6 +73,10 @@ func (m *Manager) Output(ctx context.Context, id string, offset uint64, limit in
 		c.EOF = end && c.Next == s.ring.Head()
 		return c, nil
 	}
+}
+
+func beyond(offset, end uint64) error {
+	return problem.Field("offset", "%d is beyond the output, which ends at %d", offset, end)
 }
 
 // Input types data into a session and returns when the terminal has all of it.

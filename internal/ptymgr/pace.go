@@ -31,6 +31,7 @@ func (l *loop) pace(r *reading) bool {
 	if now.Before(r.pause.banned) {
 		return false
 	}
+	s.say() // whom it rests for must know what there is
 	r.pause = pacing{on: true, until: now.Add(paceStep), at: pos}
 	s.paused.Store(true)
 	l.timed[r] = struct{}{}

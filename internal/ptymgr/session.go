@@ -40,6 +40,7 @@ type Session struct {
 	paused   atomic.Bool  // the reading thread rests for the fastest viewer
 
 	followers atomic.Pointer[[]Follower]
+	unsaid    int           // of the reading thread: output that many followers were not told of
 	recSeq    atomic.Uint64 // number of records made; followers compare
 
 	mu      sync.Mutex // guards all below
@@ -140,6 +141,7 @@ func (s *Session) ended() {
 	close(s.done)
 	s.notify()
 	s.m.changed(s)
+	s.m.retainSoon()
 }
 
 // endLocked puts the end into the record.

@@ -15,7 +15,8 @@ import (
 type Follower interface {
 	// Output offers the bytes from start on; they are valid during the call
 	// only, and they are in the ring as well. With inline few viewers watch,
-	// and writing at once is cheaper than waking a writer.
+	// and writing at once is cheaper than waking a writer. Without it the call
+	// only says that there is output up to start.
 	Output(start uint64, a, b []byte, inline bool)
 	// Changed says that something else than output is new: a record, the
 	// session's end, its removal, the number of viewers.
@@ -23,6 +24,11 @@ type Follower interface {
 	// Position is the offset up to which the follower has sent.
 	Position() uint64
 }
+
+// sayEvery is how much output many followers are told of at once while the
+// terminal has more to give: a wake-up for each of them at each read costs more
+// than the copy. When it has no more they are told at once; nothing waits.
+const sayEvery = 64 << 10
 
 // inlineMax is the number of followers up to which output is written by the
 // reading thread itself; beyond it a queue and a writer each are cheaper.
@@ -320,9 +326,27 @@ func (s *Session) offer(start uint64, a, b []byte) {
 	if fs == nil {
 		return
 	}
-	inline := len(*fs) <= inlineMax
+	if len(*fs) > inlineMax {
+		s.unsaid += len(a) + len(b)
+		return
+	}
 	for _, f := range *fs {
-		f.Output(start, a, b, inline)
+		f.Output(start, a, b, true)
+	}
+}
+
+// say tells many followers of what was gathered for them; only the reading
+// thread calls it.
+func (s *Session) say() {
+	if s.unsaid == 0 {
+		return
+	}
+	s.unsaid = 0
+	if fs := s.followers.Load(); fs != nil {
+		head := s.ring.Head()
+		for _, f := range *fs {
+			f.Output(head, nil, nil, false)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 var credentialCases = []conformCase{
 	{"tokens are found by their hash", testTokens},
 	{"a token's name is its user's until it ends", testTokenNames},
+	{"what a token made ends with it", testOrigins},
 	{"a token's last use is noted", testTouchToken},
 	{"a login needs the password as it is now", testInsertWeb},
 	{"changing a password ends the other logins", testEndWebLogins},
@@ -87,10 +89,10 @@ func testTokens(t *testing.T, db *database) {
 	var mu sync.Mutex // guards firsts
 	firsts := 0
 	want(t, together(8, func(int) error {
-		first, err := db.RevokeToken(ctx, a.ID, epoch.Add(time.Minute))
+		ended, err := db.RevokeToken(ctx, a.ID, epoch.Add(time.Minute))
 		mu.Lock()
 		defer mu.Unlock()
-		if first {
+		if len(ended) > 0 {
 			firsts++
 		}
 		return err
@@ -126,6 +128,66 @@ func testTokenNames(t *testing.T, db *database) {
 	}
 	if err := db.InsertToken(ctx, newToken(ann, "y"), []byte("short")); err == nil {
 		t.Error("accepted something that is no hash")
+	}
+}
+
+// A token makes a token and links, and each of these makes more. Revoking the
+// first ends all of them and nothing else, and nothing is made with it after.
+func testOrigins(t *testing.T, db *database) {
+	ctx := t.Context()
+	ann := db.user(t, "ann")
+	token := func(name, origin string) error {
+		tok := newToken(ann, name)
+		tok.ID, tok.Origin = "t_"+name, origin
+		return db.InsertToken(ctx, tok, hash(name))
+	}
+	link := func(secret, origin string) error {
+		l := newLink(ann)
+		l.Origin = origin
+		return db.InsertLink(ctx, l, hash(secret))
+	}
+	redeem := func(secret string) (auth.Credential, error) {
+		return db.RedeemLink(ctx, hash(secret), epoch, newWeb("", secret))
+	}
+	for _, err := range []error{
+		token("root", ""), token("other", ""), token("child", "t_root"), token("grandchild", "t_child"),
+		link("used", "t_grandchild"), link("unused", "t_child"), link("plain", ""),
+	} {
+		wantCode(t, err, "")
+	}
+	used, err := redeem("used")
+	wantCode(t, err, "")
+	plain, err := redeem("plain")
+	wantCode(t, err, "")
+	if used.Origin != "t_grandchild" || plain.Origin != "" {
+		t.Errorf("origins %q and %q", used.Origin, plain.Origin)
+	}
+	// In the middle first: the whole must be found though a part has ended.
+	ended, err := db.RevokeToken(ctx, "t_child", epoch)
+	wantCode(t, err, "")
+	if want := []string{"t_child", "t_grandchild", used.ID}; !slices.Equal(slices.Sorted(slices.Values(ended)), want) {
+		t.Errorf("ended %v, want %v", ended, want)
+	}
+	ended, err = db.RevokeToken(ctx, "t_root", epoch)
+	wantCode(t, err, "")
+	if !slices.Equal(ended, []string{"t_root"}) {
+		t.Errorf("ended %v", ended)
+	}
+	wantCode(t, token("late", "t_root"), problem.NotFound)
+	wantCode(t, link("late", "t_root"), problem.NotFound)
+	_, err = redeem("unused")
+	wantCode(t, err, problem.NotFound)
+	for get, revoked := range map[string]bool{"t_other": false, "t_grandchild": true} {
+		c, err := db.TokenByID(ctx, get)
+		if err != nil || (c.RevokedAt != nil) != revoked {
+			t.Errorf("%s: %+v, %v", get, c, err)
+		}
+	}
+	for get, revoked := range map[string]bool{plain.ID: false, used.ID: true} {
+		c, err := db.WebByID(ctx, get)
+		if err != nil || (c.RevokedAt != nil) != revoked {
+			t.Errorf("%s: %+v, %v", get, c, err)
+		}
 	}
 }
 

@@ -27,11 +27,27 @@ func (s *Store) InsertToken(ctx context.Context, t auth.Token, hash []byte) erro
 			t.UserID, t.Name, micros(t.CreatedAt)); err != nil {
 			return err
 		}
-		_, err := tx.exec(`INSERT INTO tokens (id, user_id, name, role, hash, created_at, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			t.ID, t.UserID, t.Name, t.Role, hash, micros(t.CreatedAt), micros(t.ExpiresAt))
+		if err := holdOrigin(tx, t.Origin); err != nil {
+			return err
+		}
+		_, err := tx.exec(`INSERT INTO tokens (id, user_id, name, role, hash, created_at, expires_at, origin)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			t.ID, t.UserID, t.Name, t.Role, hash, micros(t.CreatedAt), micros(t.ExpiresAt), t.Origin)
 		return s.taken(err, "%s has a token %q already", t.UserName, t.Name)
 	})
+}
+
+// holdOrigin refuses what a revoked token would make, and keeps the token from
+// being revoked until the transaction has ended.
+func holdOrigin(tx *txn, id string) error {
+	if id == "" {
+		return nil
+	}
+	valid, err := tx.changed(`UPDATE tokens SET id = id WHERE id = $1 AND revoked_at IS NULL RETURNING id`, id)
+	if err == nil && !valid {
+		err = problem.New(problem.NotFound, "the token it was to be made with is no longer valid")
+	}
+	return err
 }
 
 // credential reads a token or a web login with its user; the table must be
@@ -41,8 +57,8 @@ func (s *Store) credential(ctx context.Context, columns, table, where string, ar
 	var d accountDest
 	var expires int64
 	var revoked, used sql.NullInt64
-	dest := append([]any{&c.ID, &c.Role, &expires, &revoked, &used, &c.KeyHash}, d.dest()...)
-	err := s.r.QueryRowContext(ctx, `SELECT c.id, c.role, c.expires_at, c.revoked_at, `+columns+`, `+accountColumns+`
+	dest := append([]any{&c.ID, &c.Role, &c.Origin, &expires, &revoked, &used, &c.KeyHash}, d.dest()...)
+	err := s.r.QueryRowContext(ctx, `SELECT c.id, c.role, c.origin, c.expires_at, c.revoked_at, `+columns+`, `+accountColumns+`
 		FROM `+table+` c JOIN users u ON u.id = c.user_id WHERE `+where, arg).Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return auth.Credential{}, problem.New(problem.NotFound, "there is no such credential")
@@ -89,23 +105,34 @@ func (s *Store) ListTokens(ctx context.Context, userID string) ([]auth.Token, er
 }
 
 // RevokeToken implements auth.Store.
-func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (first bool, err error) {
-	return s.revoke(ctx, `tokens`, id, at)
-}
-
-// revoke ends a token or a web login once.
-func (s *Store) revoke(ctx context.Context, table, id string, at time.Time) (first bool, err error) {
-	err = s.write(ctx, "revoke a credential", func(tx *txn) error {
-		var err error
-		first, err = tx.changed(`UPDATE `+table+` SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING id`, id, micros(at))
-		if err != nil || first {
-			return err
-		}
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (ended []string, err error) {
+	// A token, and the tokens made with it, and with those, whatever their state.
+	const made = `WITH RECURSIVE made(id) AS (SELECT id FROM tokens WHERE id = $1
+		UNION SELECT t.id FROM tokens t JOIN made m ON t.origin = m.id) `
+	err = s.write(ctx, "revoke a token", func(tx *txn) error {
+		ended = nil
 		var found string
-		return orNotFound(tx.row(`SELECT id FROM `+table+` WHERE id = $1`, id).Scan(&found),
-			problem.New(problem.NotFound, "there is no such credential"))
+		if err := tx.row(`SELECT id FROM tokens WHERE id = $1`, id).Scan(&found); err != nil {
+			return orNotFound(err, problem.New(problem.NotFound, "there is no such credential"))
+		}
+		for _, update := range []string{
+			`UPDATE tokens SET revoked_at = $2 WHERE id IN (SELECT id FROM made) AND revoked_at IS NULL RETURNING id`,
+			`UPDATE web_logins SET revoked_at = $2 WHERE origin IN (SELECT id FROM made) AND revoked_at IS NULL RETURNING id`,
+		} {
+			rows, err := tx.rows(made+update, id, micros(at))
+			if err != nil {
+				return err
+			}
+			if err := each(rows, scanID(&ended)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return first, err
+	if err != nil {
+		return nil, err
+	}
+	return ended, nil
 }
 
 // TouchToken implements auth.Store.

@@ -38,5 +38,15 @@ func (s *Store) WebByID(ctx context.Context, id string) (auth.Credential, error)
 
 // RevokeWeb implements auth.Store.
 func (s *Store) RevokeWeb(ctx context.Context, id string, at time.Time) (first bool, err error) {
-	return s.revoke(ctx, `web_logins`, id, at)
+	err = s.write(ctx, "revoke a login", func(tx *txn) error {
+		var err error
+		first, err = tx.changed(`UPDATE web_logins SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING id`, id, micros(at))
+		if err != nil || first {
+			return err
+		}
+		var found string
+		return orNotFound(tx.row(`SELECT id FROM web_logins WHERE id = $1`, id).Scan(&found),
+			problem.New(problem.NotFound, "there is no such credential"))
+	})
+	return first, err
 }

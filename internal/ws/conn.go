@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -95,7 +96,6 @@ func refuse(code wire.CloseCode, format string, args ...any) error {
 
 // readLoop reads until the peer or we are done, then takes everything down.
 func (c *conn) readLoop() {
-	c.ws.SetReadLimit(wire.MaxMessage)
 	c.ws.SetPingHandler(func(data string) error { c.pong(data); return nil })
 	c.ws.SetPongHandler(func(string) error { return nil })
 	c.ws.SetCloseHandler(func(int, string) error { return nil })
@@ -107,8 +107,6 @@ func (c *conn) readLoop() {
 		c.goodbye(r.code, r.reason)
 	case errors.As(err, &bad):
 		c.goodbye(wire.CloseBadFrame, bad.Error())
-	case errors.Is(err, websocket.ErrReadLimit):
-		c.goodbye(wire.CloseBadFrame, fmt.Sprintf("message above %d bytes", wire.MaxMessage))
 	default: // the peer has gone
 		c.mu.Lock()
 		c.gone = true
@@ -121,6 +119,7 @@ func (c *conn) readLoop() {
 func (c *conn) read() error {
 	_ = c.ws.SetReadDeadline(time.Now().Add(helloWait))
 	release, err := c.hello()
+	c.srv.greeting.Add(-1)
 	if err != nil {
 		var ne net.Error
 		if errors.As(err, &ne) && ne.Timeout() {
@@ -132,7 +131,7 @@ func (c *conn) read() error {
 	_ = c.ws.SetReadDeadline(time.Time{})
 	var buf bytes.Buffer
 	for {
-		msg, err := c.message(&buf)
+		msg, err := c.message(&buf, wire.MaxMessage)
 		if err != nil {
 			return err
 		}
@@ -158,7 +157,9 @@ func (c *conn) read() error {
 	}
 }
 
-func (c *conn) message(buf *bytes.Buffer) ([]byte, error) {
+// message reads one message of at most limit bytes. The limit is not gorilla's,
+// which would write a close frame of its own past the token.
+func (c *conn) message(buf *bytes.Buffer, limit int) ([]byte, error) {
 	t, r, err := c.ws.NextReader()
 	if err != nil {
 		return nil, err
@@ -167,7 +168,10 @@ func (c *conn) message(buf *bytes.Buffer) ([]byte, error) {
 		return nil, refuse(wire.CloseBadFrame, "messages must be binary")
 	}
 	buf.Reset()
-	_, err = buf.ReadFrom(r)
+	_, err = buf.ReadFrom(io.LimitReader(r, int64(limit)+1))
+	if buf.Len() > limit {
+		return nil, refuse(wire.CloseBadFrame, "a message of more than %d bytes", limit)
+	}
 	return buf.Bytes(), err
 }
 
@@ -175,7 +179,7 @@ func (c *conn) message(buf *bytes.Buffer) ([]byte, error) {
 // unbinds the credential.
 func (c *conn) hello() (release func(), err error) {
 	var buf bytes.Buffer
-	msg, err := c.message(&buf)
+	msg, err := c.message(&buf, maxHello)
 	if err != nil {
 		return nil, err
 	}

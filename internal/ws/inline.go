@@ -51,7 +51,7 @@ func (ch *channel) Output(start uint64, a, b []byte, inline bool) {
 		ch.sent.Load() == start && end-ch.acked.Load() <= ch.window && ch.seq == ch.s.RecordSeq()
 	if !ready {
 		// Beyond the window only an ACK makes a difference.
-		wake := start-min(start, ch.acked.Load()) < ch.window && c.wantLocked()
+		wake := ch.live && ch.sent.Load()-ch.acked.Load() < ch.window && c.wantLocked()
 		c.mu.Unlock()
 		if wake {
 			c.poke()

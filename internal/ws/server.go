@@ -20,6 +20,10 @@ const (
 	helloWait = 10 * time.Second
 	// maxChannels is how many sessions one connection may watch at once.
 	maxChannels = 256
+	// maxHello is the most bytes of a HELLO, and maxGreeting how many connections
+	// may be without one: nobody has said yet who they are.
+	maxHello    = 8 << 10
+	maxGreeting = 128
 	// maxControl bounds the control frames that wait for a connection, in bytes.
 	maxControl = 1 << 20
 )
@@ -56,6 +60,7 @@ type Server struct {
 	resyncs   atomic.Uint64
 	skipped   atomic.Uint64
 	writeErrs atomic.Uint64
+	greeting  atomic.Int64 // connections that have not said HELLO
 	inline    atomic.Uint64
 	queued    atomic.Uint64
 }
@@ -87,8 +92,15 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, who Identity) {
 		http.Error(w, "the WebSocket subprotocol must be "+wire.Subprotocol, http.StatusBadRequest)
 		return
 	}
+	if s.greeting.Add(1) > maxGreeting {
+		s.greeting.Add(-1)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many connections are about to begin, try again in a moment", http.StatusServiceUnavailable)
+		return
+	}
 	c, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
+		s.greeting.Add(-1)
 		s.log.Debug("upgrade", zap.Error(err)) // the answer is written
 		return
 	}
@@ -100,6 +112,7 @@ func (s *Server) start(ws *websocket.Conn, who Identity) {
 	s.mu.Lock()
 	if s.shut {
 		s.mu.Unlock()
+		s.greeting.Add(-1)
 		ws.Close()
 		return
 	}

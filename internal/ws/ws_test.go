@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
@@ -326,6 +327,10 @@ func TestInputAcrossReconnects(t *testing.T) {
 	r := newRig(t, ptymgr.Config{Grace: time.Second}, auth.Admin)
 	const total = 20000
 	s := r.run(t, fmt.Sprintf("stty raw -echo; echo ready; head -c %d | od -An -v -tx1; echo; echo END", total))
+	// Before that it would be a terminal that takes some bytes as signals.
+	if res, err := r.m.Wait(t.Context(), s.ID(), ptymgr.Conditions{Text: regexp.MustCompile("ready")}); err != nil || res.Matched != "text" {
+		t.Fatal(res, err)
+	}
 	id := newID()
 	rnd := mrand.New(mrand.NewPCG(11, 12))
 	want := make([]byte, total)
@@ -578,5 +583,60 @@ func TestOwnNameFirst(t *testing.T) {
 	}
 	if at := attach(t, c, 2, wire.Attach{Session: theirs.ID}); at.Session != theirs.ID {
 		t.Errorf("by id: %s", at.Session)
+	}
+}
+
+// Nobody who has not said who they are can take more than a little.
+func TestBeforeHello(t *testing.T) {
+	r := newRig(t, ptymgr.Config{Grace: time.Second}, auth.Admin)
+	d := websocket.Dialer{Subprotocols: []string{wire.Subprotocol}, NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var nd net.Dialer
+		return nd.DialContext(ctx, "unix", r.sock)
+	}}
+	var silent []*websocket.Conn
+	refused := 0
+	for range 140 {
+		c, resp, err := d.DialContext(t.Context(), "ws://ptyd/v1/ws", nil)
+		if err == nil {
+			silent = append(silent, c)
+			continue
+		}
+		if resp == nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Fatal(resp, err)
+		}
+		refused++
+	}
+	if len(silent) != 128 || refused != 12 {
+		t.Errorf("%d connections without HELLO, %d refused", len(silent), refused)
+	}
+	// One that says too much is told so, in the protocol's words.
+	if err := silent[0].WriteMessage(websocket.BinaryMessage, make([]byte, 9<<10)); err != nil {
+		t.Fatal(err)
+	}
+	_, msg, err := silent[0].ReadMessage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := wire.Decode(msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := wire.Parse[wire.Goodbye](f); f.Type != wire.TypeGoodbye || err != nil || g.Code != wire.CloseBadFrame {
+		t.Errorf("%v %s %v", f.Type, f.Payload, err)
+	}
+	for _, c := range silent {
+		c.Close()
+	}
+	// Their places are free again.
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		c, err := ws.Dial(t.Context(), ws.DialOptions{URL: "ws://ptyd/v1/ws", Socket: r.sock, Hello: wire.Hello{ClientID: newID()}})
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 }

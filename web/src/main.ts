@@ -2,8 +2,10 @@ import "./csp";
 import "@xterm/xterm/css/xterm.css";
 import "./style/base.css";
 import "./style/shell.css";
+import "./style/list.css";
 import "./style/pane.css";
 import "./style/dialog.css";
+import "./style/narrow.css";
 import { App } from "./app/app";
 import { clientId } from "./conn/clientid";
 import { textOf, whenUnauthenticated } from "./net/http";
@@ -61,11 +63,13 @@ function page(app: App, loggedIn: boolean, refusal: string): void {
   app.listen("settings", theme);
 
   whenUnauthenticated(() => {
+    if (login.adoptNewerKey()) return;
     if (app.conn.state.kind !== "loggedout") app.loggedOut("The login has ended.");
   });
   app.listen("conn", () => {
     const s = app.conn.state;
     if (s.kind !== "loggedout" || loginPage.shown) return;
+    if (login.adoptNewerKey()) return app.start();
     shell.el.remove();
     loginPage.show(s.reason);
   });

@@ -333,6 +333,7 @@ export class App {
         state: (s, reason) => {
           info.state = s;
           info.reason = reason;
+          this.settleGone(id);
           tell();
         },
         viewers: tell,
@@ -439,7 +440,16 @@ export class App {
         this.toast("A session that was open here is gone.");
       }
     }
+    for (const id of this.views.keys()) this.settleGone(id);
     this.tell("list");
+  }
+
+  /** A session that ended with an earlier daemon has no EXIT in its stream any more. */
+  private settleGone(id: string): void {
+    const s = this.sessions.get(id);
+    const view = this.views.get(id);
+    if (!s || !view || view.exited || !api.ended(s) || this.panes.get(id)?.state !== "gone") return;
+    view.exit({ code: s.exit_code, signal: s.signal, state: s.state });
   }
 
   private tell(topic: Topic, id?: string): void {

@@ -1,5 +1,5 @@
 import { storageKey } from "../app/base";
-import { call, Problem, useKey } from "./http";
+import { call, currentKey, Problem, useKey } from "./http";
 
 export interface Login {
   key: string;
@@ -19,14 +19,28 @@ const slot = () => storageKey("key");
 
 /** Reads the key that an earlier login left. */
 export function remembered(): boolean {
-  let k: string | null = null;
-  try {
-    k = localStorage.getItem(slot());
-  } catch {
-    // No storage: this page logs in each time.
-  }
+  const k = stored();
   useKey(k);
   return k !== null;
+}
+
+/**
+ * Another tab may have logged in anew: then this tab's key no longer fits the
+ * cookie that both share, and the refusal is no reason to log out.
+ */
+export function adoptNewerKey(): boolean {
+  const k = stored();
+  if (k === null || k === currentKey()) return false;
+  useKey(k);
+  return true;
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem(slot());
+  } catch {
+    return null; // no storage: this page logs in each time
+  }
 }
 
 /**

@@ -17,11 +17,11 @@ export function scrollByTouch(host: HTMLElement): void {
   let flight = 0;
 
   const wheel = (dy: number, x: number, y: number) => {
-    host
-      .querySelector(".xterm-screen")
-      ?.dispatchEvent(
-        new WheelEvent("wheel", { deltaY: dy * WHEEL, clientX: x, clientY: y, bubbles: true, cancelable: true }),
-      );
+    const deltaY = dy * WHEEL;
+    const e = new WheelEvent("wheel", { deltaY, clientX: x, clientY: y, bubbles: true, cancelable: true });
+    // The older property, which xterm.js prefers, is 0 in an event of one's own.
+    Object.defineProperty(e, "wheelDeltaY", { value: -3 * deltaY });
+    host.querySelector(".xterm-screen")?.dispatchEvent(e);
   };
 
   host.addEventListener(

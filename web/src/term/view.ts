@@ -10,7 +10,7 @@ import type { Attached, Exit, Size } from "../wire/types";
 import { copy } from "./clipboard";
 import { Fitter, type Dims } from "./fitter";
 import { openLink } from "./links";
-import { dark, light } from "./palette";
+import { dark, light, searchColors } from "./palette";
 import { Renderer } from "./renderer";
 import { ReplyGuard } from "./replies";
 import { keepParsing } from "./robust";
@@ -60,6 +60,7 @@ export class TerminalView implements Sink {
   private wanted: Dims | null = null;
   private sentView = "";
   private fitTimer: ReturnType<typeof setTimeout> | undefined;
+  private searching = false;
   private shown = false;
   private intersecting = false;
   private opened = false;
@@ -82,7 +83,7 @@ export class TerminalView implements Sink {
     private createdHere: boolean,
   ) {
     this.host.className = "term-host";
-    this.term = new Terminal({ ...this.options(), allowProposedApi: true, linkHandler: this.linkHandler() });
+    this.term = new Terminal({ ...this.options(), allowProposedApi: true, logLevel: "error", linkHandler: this.linkHandler() });
     keepParsing(this.term, (e) => console.warn("a sequence was not understood", e));
     const fit = new FitAddon();
     this.term.loadAddon(fit);
@@ -165,6 +166,11 @@ export class TerminalView implements Sink {
     this.isDark = isDark;
     this.term.options = this.options();
     this.visibilityChanged();
+  }
+
+  setSearching(on: boolean): void {
+    this.searching = on;
+    this.apply(this.settings, this.isDark);
   }
 
   focus(): void {
@@ -260,7 +266,9 @@ export class TerminalView implements Sink {
 
   private options() {
     const s = this.settings;
-    const theme = this.isDark ? dark : light;
+    const theme = { ...(this.isDark ? dark : light) };
+    // The match one stands on is a selection, and the search has the focus.
+    if (this.searching) theme.selectionInactiveBackground = searchColors(this.isDark).activeMatchBackground;
     return {
       // Nothing can be typed into what has ended: no cursor says so.
       theme: this.exited ? { ...theme, cursor: "#00000000", cursorAccent: "#00000000" } : theme,

@@ -1,3 +1,4 @@
+import { address } from "../app/base";
 import type { Shortcut } from "../app/keys";
 import { openDialog } from "./dialog";
 import { h } from "./dom";
@@ -15,6 +16,7 @@ export function helpDialog(list: Shortcut[], version: string): void {
     }
     body.append(h("section", {}, h("h3", { text: g }), table));
   }
-  if (version) body.append(h("p", { class: "help-foot", text: version }));
+  const licences = h("a", { text: "Licences", attrs: { href: address("licenses.txt"), target: "_blank", rel: "noopener noreferrer" } });
+  body.append(h("p", { class: "help-foot" }, version, version ? " · " : "", licences));
   openDialog("Keyboard shortcuts", "help-dialog", body);
 }

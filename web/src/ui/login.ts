@@ -1,6 +1,6 @@
 import { textOf } from "../net/http";
 import { byPassword } from "../net/login";
-import { button, h } from "./dom";
+import { h } from "./dom";
 
 /** The page for whoever is not logged in; covers everything. */
 export class LoginPage {
@@ -74,18 +74,4 @@ export class LoginPage {
       this.submit.disabled = false;
     }
   }
-}
-
-export function splash(text: string, action?: { label: string; run: () => void }): HTMLElement {
-  return h(
-    "main",
-    { class: "login" },
-    h(
-      "div",
-      { class: "login-form" },
-      h("h1", { text: "ptyd" }),
-      h("p", { text }),
-      action ? button({ class: "primary", text: action.label, on: { click: action.run } }) : null,
-    ),
-  );
 }

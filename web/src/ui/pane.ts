@@ -21,6 +21,7 @@ export class Pane {
   private readonly remove: HTMLButtonElement;
   private readonly gone: HTMLElement;
   private readonly goneText = h("p");
+  private readonly retry: HTMLButtonElement;
   private search: SearchBar | null = null;
   private flashes = 0;
   readonly el: HTMLElement;
@@ -51,6 +52,7 @@ export class Pane {
     this.again = button({ class: "small", testid: "run-again", on: { click: () => void app.runAgain(id) } }, icon("again"), "Run again");
     this.remove = button({ class: "small", testid: "pane-remove", on: { click: () => void app.remove(id) } }, icon("trash"), "Remove");
     this.endBar = h("div", { class: "pane-end" }, this.endText, this.again, this.remove);
+    this.retry = button({ class: "primary", text: "Try again", on: { click: () => view.channel.again() } });
     this.gone = h(
       "div",
       { class: "pane-gone", attrs: { role: "alert" } },
@@ -59,7 +61,7 @@ export class Pane {
         "div",
         { class: "dialog-buttons" },
         button({ text: "Close", on: { click: () => app.closeView(id) } }),
-        button({ class: "primary", text: "Try again", on: { click: () => view.channel.again() } }),
+        this.retry,
       ),
     );
     this.el = h(
@@ -107,8 +109,11 @@ export class Pane {
       this.remove.hidden = !app.may("session.delete");
     }
 
-    attach(body, this.gone, info.state === "gone");
+    // What is still on the screen of a session that has ended is worth more
+    // than the news that nobody else has it any more.
+    attach(body, this.gone, info.state === "gone" && !(exit && view.offset > 0));
     setText(this.goneText, info.reason);
+    this.retry.hidden = exit !== null;
 
     this.link.hidden = info.link === null;
     setText(this.link, info.link ?? "");
@@ -126,8 +131,12 @@ export class Pane {
       this.search = new SearchBar(
         this.view,
         () => this.app.settings.dark,
-        () => (this.search = null),
+        () => {
+          this.search = null;
+          this.view.setSearching(false);
+        },
       );
+      this.view.setSearching(true);
       this.el.querySelector(".pane-body")!.append(this.search.el);
     }
     this.search.open();

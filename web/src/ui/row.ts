@@ -77,7 +77,6 @@ export class Row {
       .filter(Boolean)
       .join("\n");
     const markText = { output: "new output", bell: "bell", exit: "has ended" }[app.marks.get(s.id) ?? "output"];
-    setText(this.mark, "");
     this.mark.title = app.marks.has(s.id) ? markText : "";
     this.open.setAttribute(
       "aria-label",
