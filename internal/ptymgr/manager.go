@@ -104,18 +104,11 @@ type Manager struct {
 	viewers atomic.Int64
 }
 
-<<<<<<< HEAD
 // New starts a manager. Sessions that an earlier process left in the vault are
 // adopted; those that the store calls living and that are not there are marked
 // lost.
 func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*Manager, error) {
-	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{})}
-=======
-// New starts a manager. Sessions that the store calls living and that have no
-// process here are marked lost.
-func New(cfg Config, st Store, hub *events.Hub, log *zap.Logger) (*Manager, error) {
-	m := &Manager{store: st, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1)}
->>>>>>> main
+	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1)}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
 	_, m.inPipe = vault.Pipes()
