@@ -70,7 +70,7 @@ func jsonOp[In, Out any](f func(*Server, *call, In) (Out, error)) op {
 				return err
 			}
 			if err := checkTags(&in); err != nil {
-			setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
+				setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
 				return err
 			}
 		}

@@ -17,8 +17,13 @@ func TestOutputThatIsNotKept(t *testing.T) {
 	log := zaptest.NewLogger(t)
 	st := openStore(t, log)
 	t.Cleanup(func() { _ = st.Close() })
+	v, err := ptymgr.NewDirect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
 	start := func() *ptymgr.Manager {
-		m, err := ptymgr.New(ptymgr.Config{Grace: time.Second}, st, events.NewHub(), log)
+		m, err := ptymgr.New(ptymgr.Config{Grace: time.Second}, st, v, events.NewHub(), log)
 		if err != nil {
 			t.Fatal(err)
 		}
