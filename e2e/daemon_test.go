@@ -172,7 +172,8 @@ func (d *Daemon) Worker() int {
 // workerNow finds the worker without asking it: 0 while there is none.
 func (d *Daemon) workerNow() int {
 	for _, p := range processes() {
-		if p.PPID == d.Keeper() && p.State != 'Z' && strings.HasPrefix(p.Cmd, "ptyd serve") && strings.HasSuffix(p.Cmd, "--worker") {
+		// The last two tell it from its own child that is a session's to be.
+		if p.PPID == d.Keeper() && p.Group == p.PID && p.Session != p.PID && p.State != 'Z' && strings.HasPrefix(p.Cmd, "ptyd serve") && strings.HasSuffix(p.Cmd, "--worker") {
 			return p.PID
 		}
 	}

@@ -13,10 +13,11 @@ import (
 
 // process is one entry of /proc: the start time tells a reused pid apart.
 type process struct {
-	PID, PPID int
-	State     byte
-	Start     uint64
-	Cmd       string
+	PID, PPID, Group int
+	State            byte
+	Start            uint64
+	Cmd              string
+	Session          int
 }
 
 // identity tells a process from a later one with the same pid.
@@ -44,6 +45,8 @@ func readProcess(pid int) (p process, ok bool) {
 	}
 	p.PID, p.State = pid, f[0][0]
 	p.PPID, _ = strconv.Atoi(f[1])
+	p.Group, _ = strconv.Atoi(f[2])
+	p.Session, _ = strconv.Atoi(f[3])
 	p.Start, _ = strconv.ParseUint(f[19], 10, 64)
 	cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	p.Cmd = strings.TrimSpace(string(bytes.ReplaceAll(cmd, []byte{0}, []byte{' '})))
