@@ -35,8 +35,8 @@ NPM_DONE := web/node_modules/.package-lock.json
 # stack traces keep their names, and the file is a quarter smaller.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X $(VERSION_VAR)=$(VERSION)'
 # Two packages at a time: more on a small machine turns the tests that measure
-# time into a lottery. 10 minutes is far beyond what the slowest package takes.
-GOTEST := $(GO) test -race -p 2 -timeout 10m
+# time into a lottery. 15 minutes is far beyond what the slowest package takes.
+GOTEST := $(GO) test -race -p 2 -timeout 15m
 # All packages but the end-to-end tests, which have a step of their own.
 UNIT = $$($(GO) list ./... | grep -v '/e2e$$')
 

@@ -91,6 +91,8 @@ func TestRunGivesTheSessionWhatWasAsked(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.args, got, c.want)
 		}
 	}
+	d.ptyd("run", "--cols", "0", "--", "true").fails(t, 125, "must be at least 1 (cols)")
+	d.ptyd("run", "--rows", "-1", "--", "true").fails(t, 125, "must be at least 1 (rows)")
 	d.ptyd("run", "-d", "--name", "n", "--label", "a=b", "-l", "c=", "--", "sleep", "100").ok(t)
 	if i := d.info("n"); i.Labels["a"] != "b" || len(i.Labels) != 2 {
 		t.Errorf("labels %v", i.Labels)

@@ -48,6 +48,11 @@ passed on to the session; a second one ends this command and leaves the session.
 			if err != nil {
 				return err
 			}
+			for name, size := range map[string]int{"cols": n.Cols, "rows": n.Rows} {
+				if cmd.Flags().Changed(name) && size < 1 {
+					return problem.Field(name, "must be at least 1")
+				}
+			}
 			n.Argv, n.Shell = args, len(args) == 0
 			if n.Env, err = pairs("env", env); err != nil {
 				return err

@@ -100,8 +100,8 @@ type CreateSession struct {
 	Shell       bool              `json:"shell" doc:"Run the user's shell as a login shell."`
 	Cwd         string            `json:"cwd" doc:"Absolute path; the default is the home of the daemon's user."`
 	Env         map[string]string `json:"env" doc:"Added to the fixed base environment."`
-	Cols        uint16            `json:"cols" doc:"Default 80."`
-	Rows        uint16            `json:"rows" doc:"Default 24."`
+	Cols        *uint16           `json:"cols" doc:"Default 80." min:"1"`
+	Rows        *uint16           `json:"rows" doc:"Default 24." min:"1"`
 	Name        string            `json:"name" doc:"Unique among the living sessions; one is made up when absent."`
 	Labels      map[string]string `json:"labels"`
 	OutputLimit int64             `json:"output_limit" doc:"Bytes of output to keep, at most the configured limit."`

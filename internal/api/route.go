@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -69,8 +70,8 @@ func jsonOp[In, Out any](f func(*Server, *call, In) (Out, error)) op {
 			if err := decodeBody(c.w, c.r, most, &in); err != nil {
 				return err
 			}
+			setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
 			if err := checkTags(&in); err != nil {
-				setDeadlines(c.w, requestTime) // all has come; a stranger's time was shorter
 				return err
 			}
 		}
@@ -134,13 +135,19 @@ func checkBounds(name string, f reflect.StructField, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	if !v.CanInt() {
+	var is int64
+	switch {
+	case v.CanInt():
+		is = v.Int()
+	case v.CanUint():
+		is = int64(min(v.Uint(), math.MaxInt64))
+	default:
 		return nil // lengths have checks of their own, with better words
 	}
-	if n, err := strconv.ParseInt(low, 10, 64); hasLow && (err != nil || v.Int() < n) {
+	if n, err := strconv.ParseInt(low, 10, 64); hasLow && (err != nil || is < n) {
 		return problem.Field(name, "must be at least %s", low)
 	}
-	if n, err := strconv.ParseInt(high, 10, 64); hasHigh && (err != nil || v.Int() > n) {
+	if n, err := strconv.ParseInt(high, 10, 64); hasHigh && (err != nil || is > n) {
 		return problem.Field(name, "must be at most %s", high)
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s *Server) createSession(c *call, in CreateSession) (Session, error) {
 		return Session{}, err
 	}
 	info, existing, err := s.mgr.Create(c.r.Context(), ptymgr.Spec{
-		Argv: in.Argv, Shell: in.Shell, Cwd: in.Cwd, Env: env, Cols: in.Cols, Rows: in.Rows, Name: in.Name,
+		Argv: in.Argv, Shell: in.Shell, Cwd: in.Cwd, Env: env, Cols: given(in.Cols), Rows: given(in.Rows), Name: in.Name,
 		Labels: in.Labels, Owner: c.p.UserID, IdempotencyKey: key, OutputLimit: in.OutputLimit,
 	})
 	if err != nil {
@@ -78,6 +78,14 @@ func (s *Server) createSession(c *call, in CreateSession) (Session, error) {
 		s.audit(c, "session.create", info.ID, map[string]any{"name": info.Name, "program": clip(program(info))})
 	}
 	return s.session(c, info), nil
+}
+
+// given is the number, or 0 when it is absent.
+func given(n *uint16) uint16 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // oneHeader returns a header that may be given once, "" when it is not.

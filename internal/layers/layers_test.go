@@ -19,6 +19,11 @@ var layer = map[string]int{
 	"internal/problem":   0, // below all: the one error type
 	"internal/ident":     0, // below all: ids
 
+	"internal/ptymgr/stage": 0, // between fork and exec of a session
+	"internal/notifyproto":  0, // what keeper and worker say to each other
+
+	"internal/keeper":   1, // the parent process
+	"internal/fdstore":  1, // the worker's half of it
 	"internal/buffer":   1,
 	"internal/wire":     1,
 	"internal/events":   1,
