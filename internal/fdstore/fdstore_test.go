@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,9 +66,16 @@ func startKeeper(t *testing.T) *keeper {
 }
 
 func (k *keeper) said(what string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Contains(k.says, what)
+	// A message is sent, not answered: it may still be on its way.
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		k.mu.Lock()
+		ok := slices.Contains(k.says, what)
+		k.mu.Unlock()
+		if ok {
+			return true
+		}
+	}
+	return false
 }
 
 // open opens a store with what is held, beside the keeper's own.
