@@ -68,7 +68,7 @@ type keeper struct {
 	ctx     context.Context // ends with Run
 	arrived chan struct{}   // datagrams
 	died    chan os.Signal  // SIGCHLD
-	signals chan os.Signal  // all others
+	signals caught          // the others
 	calls   chan func()     // to do in Run's goroutine
 	wg      sync.WaitGroup  // all goroutines that Run started
 }
@@ -232,8 +232,10 @@ func (k *keeper) loop(cancelled <-chan struct{}) {
 		case <-k.arrived:
 		case <-k.died:
 		case <-timer.C:
-		case s := <-k.signals:
-			k.signalled(s)
+		case <-k.signals.reload:
+			k.hangUp()
+		case s := <-k.signals.stop:
+			k.stop(s.String())
 		case f := <-k.calls:
 			f()
 		case <-cancelled:
@@ -315,13 +317,14 @@ func (k *keeper) close(cancel func()) {
 func (k *keeper) catchSignals() (stop func()) {
 	k.stay = k.o.Stay || signal.Ignored(unix.SIGHUP)
 	signal.Notify(k.died, unix.SIGCHLD)
-	signal.Notify(k.signals, signalsCaught...)
+	k.signals.notify()
 	// A log that nobody reads any more must not end the keeper.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
 	return func() {
 		signal.Stop(k.died)
-		signal.Stop(k.signals)
+		signal.Stop(k.signals.reload)
+		signal.Stop(k.signals.stop)
 		signal.Stop(pipe)
 	}
 }

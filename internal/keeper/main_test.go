@@ -182,7 +182,9 @@ type testWorker struct {
 
 func (w *testWorker) run(c config) int {
 	sigs := make(chan os.Signal, 16)
-	signal.Notify(sigs, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGUSR2)
+	signal.Notify(sigs, unix.SIGINT, unix.SIGTERM, unix.SIGUSR2)
+	hups := make(chan os.Signal, 1) // a flood of these must not drop the others
+	signal.Notify(hups, unix.SIGHUP)
 	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	if n > 0 {
 		w.names = strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
@@ -259,6 +261,8 @@ func (w *testWorker) run(c config) int {
 			_ = w.out.Encode(r)
 		case <-pings:
 			_ = w.conn.Send(notifyproto.Encode("WATCHDOG=1"))
+		case <-hups:
+			_ = w.out.Encode(reply{Event: "SIGHUP"})
 		case s := <-sigs:
 			name := unix.SignalName(s.(syscall.Signal))
 			_ = w.out.Encode(reply{Event: name})

@@ -86,11 +86,11 @@ func (k *keeper) execNew() error {
 	s.all(func(fd int) { setCloseOnExec(fd, false) })
 	// A signal between execve and the new image's handlers would end the
 	// process. Ignored it is lost, for about a millisecond.
-	signal.Ignore(signalsCaught...)
-	if err = errSignalled; len(k.signals) == 0 {
+	restore := ignoreSignals()
+	if err = errSignalled; len(k.signals.reload)+len(k.signals.stop) == 0 {
 		err = syscall.Exec(k.image.path, argv, env)
 	}
-	signal.Notify(k.signals, signalsCaught...)
+	restore()
 	s.all(func(fd int) { setCloseOnExec(fd, true) })
 	setLimit(limit) // Exec has lowered it
 	return &os.PathError{Op: "execute", Path: k.image.path, Err: err}
@@ -133,17 +133,51 @@ func setCloseOnExec(fd int, on bool) {
 // signalsCaught are those that mean something to a keeper.
 var signalsCaught = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM}
 
+// caught are the channels of those signals: two, because a flood of the one
+// must not fill the place of the other.
+type caught struct {
+	reload chan os.Signal // SIGHUP, of which one is as good as many
+	stop   chan os.Signal
+}
+
+func (c caught) notify() {
+	signal.Notify(c.reload, unix.SIGHUP)
+	signal.Notify(c.stop, unix.SIGINT, unix.SIGTERM)
+}
+
 // early gets the signals of an image that was executed in a keeper's place from
 // its first moments on, long before Run. Until the runtime is up they are
 // ignored: execve keeps that, but a handler it can't keep, and what is blocked
 // the runtime unblocks before it has handlers.
-var early = func() chan os.Signal {
-	c := make(chan os.Signal, 16)
+var early = func() caught {
+	c := caught{reload: make(chan os.Signal, 1), stop: make(chan os.Signal, 16)}
 	if os.Getenv(stateVar) != "" {
-		signal.Notify(c, signalsCaught...)
+		c.notify()
 	}
 	return c
 }()
+
+// sigaction is the kernel's, opaque but for its first word: the handler.
+type sigaction [8]uintptr
+
+// ignoreSignals has the kernel ignore them, and restore undoes it. It bypasses
+// package signal, whose Ignore has a moment in which a signal that is being
+// delivered ends the process.
+func ignoreSignals() (restore func()) {
+	const ignore = 1 // SIG_IGN
+	set := func(s os.Signal, to, old *sigaction) {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s.(syscall.Signal)), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	}
+	old := make([]sigaction, len(signalsCaught))
+	for i, s := range signalsCaught {
+		set(s, &sigaction{ignore}, &old[i])
+	}
+	return func() {
+		for i, s := range signalsCaught {
+			set(s, &old[i], nil)
+		}
+	}
+}
 
 // setLimit bypasses package syscall, which would have children inherit it.
 func setLimit(limit unix.Rlimit) {

@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"context"
-	"os"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -10,12 +9,8 @@ import (
 	"github.com/ptyd/ptyd/internal/notifyproto"
 )
 
-// signalled does what a signal to the keeper means.
-func (k *keeper) signalled(s os.Signal) {
-	if s == unix.SIGHUP {
-		k.hangUp()
-		return
-	}
+// stop does what SIGINT and SIGTERM mean.
+func (k *keeper) stop(why string) {
 	switch {
 	case k.goal != goalServe:
 		k.hurry()
@@ -25,11 +20,11 @@ func (k *keeper) signalled(s os.Signal) {
 		}
 	case k.deciding != nil: // nobody types yes who sends it twice
 		k.deciding()
-		k.end(s.String() + " twice")
+		k.end(why + " twice")
 	case k.o.Confirm != nil && k.store.sessions():
-		k.askPerson(s.String())
+		k.askPerson(why)
 	default:
-		k.end(s.String())
+		k.end(why)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestDeadlines(t *testing.T) {
 // Thousands of descriptors are handed over in the time of a blink, and all are
 // there: this is what a restart with many sessions waits for.
 func TestManyDescriptors(t *testing.T) {
-	const sessions = 3000
+	const sessions = 1000
 	r := newRig(t, config{})
 	w := r.ready()
 	if w.FDMax < 3*sessions {

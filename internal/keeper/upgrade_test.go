@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -306,6 +307,45 @@ func upgradeTo(t *testing.T, r *rig, path string) *remote {
 	r.logged("keeper goes on with its new binary", path)
 	w.must("barrier")
 	return w
+}
+
+// Where the execution fails, signals have their handlers again.
+func TestIgnoreSignals(t *testing.T) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGHUP)
+	defer signal.Stop(c)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() { // a storm, in which a moment without a handler would be fatal
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Kill(os.Getpid(), unix.SIGHUP)
+			}
+		}
+	}()
+	for range 2000 {
+		ignoreSignals()()
+	}
+	restore := ignoreSignals()
+	if b := masks(t, os.Getpid()); !strings.Contains(b, "SigIgn: 0000000000004003") {
+		t.Errorf("not ignored: %s", b)
+	}
+	close(stop)
+	<-ended
+	restore()
+	select {
+	case <-c:
+	default:
+	}
+	_ = unix.Kill(os.Getpid(), unix.SIGHUP)
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Error("the handler is gone")
+	}
 }
 
 // The keeper goes on as it is where it can't follow its worker.
