@@ -7,10 +7,14 @@ import (
 
 // securityHeaders are on every response: JSON that a browser is tricked into
 // opening must not become a page, and no other site may frame or read any of it.
-func securityHeaders(h http.Header) {
+// trustworthy tells that the browser sees a secure context: elsewhere it would
+// ignore the opener policy and complain about it on every load of the page.
+func securityHeaders(h http.Header, trustworthy bool) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if trustworthy {
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	}
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")

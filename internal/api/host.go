@@ -120,6 +120,14 @@ func (h *hosts) secure(r *http.Request) bool {
 	return h.public != nil && h.public.Scheme == "https" && strings.EqualFold(r.Host, h.public.Host)
 }
 
+// trustworthy reports whether the browser counts the page's origin as secure:
+// by https, by a loopback name, or because it sent what it only sends to those
+// (a proxy may end TLS without this daemon knowing).
+func (h *hosts) trustworthy(r *http.Request) bool {
+	name := hostName(r.Host)
+	return h.secure(r) || name == "localhost" || name == "127.0.0.1" || name == "::1" || r.Header.Get("Sec-Fetch-Mode") != ""
+}
+
 // canonicalHost is a lower-case name:port, with the scheme's port where none is
 // given.
 func canonicalHost(host string, tls bool) string {

@@ -194,6 +194,11 @@ func TestSecurityHeaders(t *testing.T) {
 			t.Errorf("%s: the policy is loose: %s", path, csp)
 		}
 	}
+	// On plain http under another name browsers would log an error about it.
+	plain := newEnv(t, func(o *Options) { o.Page, o.AllowedHosts = builtPage, []string{"box.lan"} })
+	if got := plain.want(req{path: "/", host: "box.lan"}, 200, "").header.Get("Cross-Origin-Opener-Policy"); got != "" {
+		t.Errorf("plain http has the opener policy %q", got)
+	}
 	csp := e.do(req{path: "/"}).header.Get("Content-Security-Policy")
 	for _, need := range []string{"script-src 'self';", "style-src 'self';", "require-trusted-types-for 'script'", "trusted-types 'none'", "connect-src 'self' ws://" + e.addr + " wss://term.example.com;"} {
 		if !strings.Contains(csp, need) {

@@ -167,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	setDeadlines(rec, requestTime)
 	_ = http.NewResponseController(rec).SetReadDeadline(time.Now().Add(s.strangerTime))
-	securityHeaders(rec.Header())
+	securityHeaders(rec.Header(), s.hosts.trustworthy(r))
 
 	uid, viaSocket := peer(r.Context())
 	switch {
