@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,6 +29,8 @@ type KeepOptions struct {
 // Keep claims the state directory and runs the keeper, which runs the worker.
 // It returns the exit status.
 func Keep(ctx context.Context, o KeepOptions) (int, error) {
+	// One goroutine does all: threads for more would only lie there.
+	runtime.GOMAXPROCS(1)
 	cfg, err := o.Load()
 	if err != nil {
 		return 0, err
