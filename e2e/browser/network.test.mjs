@@ -105,13 +105,34 @@ describe("bad networks", () => {
     await page.context().close();
   });
 
-  test("the daemon restarts: the page comes back by itself and tells what is lost", async () => {
+  test("the worker dies: the page comes back by itself, to the same sessions", async () => {
+    const page = await loggedIn(browser, daemon);
+    const s = await daemon.create({ argv: ["bash", "-c", "stty -echo; echo before; while read x; do echo \"<$x>\"; done"], name: "survivor" });
+    await openSession(page, s.id);
+    await expectText(page, s.id, /before/);
+    const { worker } = (await daemon.call("GET", "/v1/status")).json;
+    process.kill(worker.pid, "SIGKILL");
+    await type(page, s.id, "typed\n");
+    await expectText(page, s.id, /<typed>/);
+    await connected(page);
+    const now = await daemon.session(s.id);
+    assert.deepEqual([now.state, now.pid], ["running", s.pid]);
+    assert.equal((await textOf(page, s.id)).match(/before/g).length, 1, "output came twice");
+    assert.equal((await textOf(page, s.id)).match(/<typed>/g).length, 1, "input came twice");
+    quiet(page, brokenConnection);
+    await page.context().close();
+  });
+
+  test("everything of the daemon dies: the page comes back and tells what is lost", async () => {
     const own = await Daemon.start();
     try {
       const page = await loggedIn(browser, own);
       const s = await own.create({ argv: ["bash", "-c", "echo before-the-end; cat"], name: "victim" });
       await openSession(page, s.id);
       await expectText(page, s.id, /before-the-end/);
+      const { worker } = (await own.call("GET", "/v1/status")).json;
+      own.process.kill("SIGSTOP"); // the keeper would start another worker
+      process.kill(worker.pid, "SIGKILL");
       await own.stop("SIGKILL");
       await eventually("the page notices", async () => (await page.getByTestId("connection-state").getAttribute("data-state")) !== "connected");
       await own.launch();

@@ -221,12 +221,23 @@ describe("the page", () => {
     for (const need of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"]) assert.ok(csp.includes(need), `the policy lacks ${need}: ${csp}`);
     assert.ok(!/unsafe-eval|script-src[^;]*unsafe-inline/.test(csp), csp);
     for (const url of requests) assert.ok(url.startsWith(daemon.url + "/"), "the page asked elsewhere: " + url);
-    // The policy works: an inline script is refused.
-    await page.evaluate(() => {
-      const s = document.createElement("script");
-      s.textContent = "window.inlined = true";
-      document.body.append(s);
+    // The policy works: text becomes no script, in whichever way.
+    const ways = await page.evaluate(() => {
+      const refused = [];
+      const inline = document.createElement("script");
+      for (const [name, way] of [
+        ["inline script", () => { inline.textContent = "window.inlined = true"; document.body.append(inline); }],
+        ["markup", () => { document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.inlined = true'>"); }],
+      ]) {
+        try {
+          way();
+        } catch {
+          refused.push(name);
+        }
+      }
+      return refused;
     });
+    assert.deepEqual(ways, ["inline script", "markup"]);
     assert.equal(await page.evaluate(() => window.inlined), undefined);
     await shot(page, "login");
     await context.close();
