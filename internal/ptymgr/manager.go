@@ -72,6 +72,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// maxStarts is how many sessions are being started at once. A start waits in
+// system calls, each of which takes a thread that never goes away again.
+const maxStarts = 2
+
 // Manager owns all sessions of this daemon.
 type Manager struct {
 	cfg      atomic.Pointer[Config]
@@ -84,6 +88,8 @@ type Manager struct {
 	sessions *xsync.MapOf[string, *Session]
 	creating keylock.Locks // per owner and idempotency key
 	editing  keylock.Locks // per session: row and memory change together
+
+	starts chan struct{} // one element for each session being started
 
 	mu   sync.Mutex // guards shut and the Add of busy
 	shut bool
@@ -108,7 +114,8 @@ type Manager struct {
 // adopted; those that the store calls living and that are not there are marked
 // lost.
 func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*Manager, error) {
-	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1)}
+	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1),
+		starts: make(chan struct{}, maxStarts)}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
 	_, m.inPipe = vault.Pipes()
@@ -200,7 +207,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 		return m.infoOf(row), true, nil
 	}
 	failpoint.Hit("ptymgr.create.inserted")
+	m.starts <- struct{}{}
 	s, err := m.start(context.WithoutCancel(ctx), row, shell, spec.OutputLimit)
+	<-m.starts
 	if err != nil {
 		m.forget(ctx, row.ID, err)
 		return Info{}, false, err
