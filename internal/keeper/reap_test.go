@@ -269,7 +269,7 @@ func TestFullRecord(t *testing.T) {
 	}
 	r.logged("the record of ended processes is full")
 	w.kill(unix.SIGKILL)
-	w = r.ready()
+	r.ready()
 	for _, pid := range pids {
 		if s := procState(pid); s != "Z" {
 			t.Errorf("process %d is in state %q", pid, s)

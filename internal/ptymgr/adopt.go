@@ -41,7 +41,6 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into the input pipe: %w", err)
 	}
-	var keep []string
 	for _, h := range m.vault.Held() {
 		s, why, err := m.take(ctx, h, flight, typed)
 		if err != nil {
@@ -60,7 +59,6 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 			m.adopted.Ended++
 			continue
 		}
-		keep = append(keep, s.id)
 		living = append(living, s)
 		m.running.Add(1)
 		if s.rec.State == Starting {

@@ -50,7 +50,6 @@ type Session struct {
 	owner   *Viewer // holds the size
 	useSeq  uint64
 	status  ExitStatus
-	closing bool // somebody ended it by Close
 	removed bool
 
 	done chan struct{} // closed once rec has the end
