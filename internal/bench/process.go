@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -77,34 +78,50 @@ func cleanEnv(env []string, dir string) []string {
 	return append(out, "XDG_CONFIG_HOME="+dir)
 }
 
-// awaitAnswer asks until the server answers.
+// awaitAnswer asks until the server answers. Looking must cost little: it
+// shares the machine with what starts.
 func (p *process) awaitAnswer(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	ask := time.NewTicker(500 * time.Microsecond)
-	defer ask.Stop()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	var dialer net.Dialer
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+path, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
+		c, err := dialer.DialContext(ctx, "tcp", p.addr)
 		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				return fmt.Errorf("GET %s: %s", path, resp.Status)
-			}
-			return nil
+			return ask(ctx, c, p.addr, path)
 		}
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
 		case <-p.done:
 			return fmt.Errorf("it ended: %v", p.err)
-		case <-ask.C:
+		case <-look.C:
 		}
 	}
+}
+
+// ask makes one request on c and wants status 200.
+func ask(ctx context.Context, c net.Conn, host, path string) error {
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	req, err := http.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	if err := req.Write(c); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", path, resp.Status)
+	}
+	return nil
 }
 
 // stop ends the server and waits for it.
