@@ -70,13 +70,8 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 		}
 	}
 	m.adopted.Sessions = len(living)
-	m.emptyInput() // whoever it was for has it in its count
-	for {          // bytes of a session that is not there any more
-		var b [readSize]byte
-		if n, err := unix.Read(out.R, b[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	m.inPipe.empty() // whoever it was for has it in its count
+	out.empty()      // bytes of a session that is not there any more
 	failpoint.Hit("ptymgr.adopt.taken")
 	lost, err := m.store.LoseUnfinished(ctx, m.known(), time.Now())
 	if err != nil {
@@ -152,7 +147,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 		return nil, fmt.Errorf("session %s: epoch %016x, recorded is %016x", id, ring.Epoch(), row.Epoch), nil
 	}
 	s = m.newSession(row, ring, ring.Limit(), h.Name)
-	s.pid, s.began = int(blk.u32(blkPid).Load()), int64(blk.u64(blkBegan).Load())
+	s.pid, s.began = pid, int64(blk.u64(blkBegan).Load())
 	s.doubt = blk.u32(blkOpened).Load() == 0
 	if st, at, ok := blk.status(); ok {
 		s.endLocked(st, at)
@@ -177,16 +172,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	}
 	if ring.Busy() {
 		out, _ := m.vault.Pipes()
-		n, err := ring.Recover(flight, func(p []byte) error {
-			for len(p) > 0 {
-				k, err := unix.Read(out.R, p)
-				if err != nil && !errors.Is(err, unix.EINTR) {
-					return err
-				}
-				p = p[max(k, 0):]
-			}
-			return nil
-		})
+		n, err := ring.Recover(flight, out.fill)
 		if err != nil {
 			m.log.Error("output in flight could not be recovered", zap.String("session", id), zap.Error(err))
 		}

@@ -308,7 +308,7 @@ func (s *Session) transfer(c *inClient, p []byte) (n int, err error) {
 	j.u32(jStep).Store(stepWriting)
 	defer j.u32(jStep).Store(stepNone)
 	if k, err := unix.Write(m.inPipe.W, p); err != nil || k != len(p) { // cannot be: it is empty and holds 64 KiB
-		m.emptyInput()
+		m.inPipe.empty() // the queue still has it
 		return 0, fmt.Errorf("input pipe took %d of %d bytes: %w", k, len(p), err)
 	}
 	failpoint.Hit("ptymgr.input.written")
@@ -322,22 +322,12 @@ func (s *Session) transfer(c *inClient, p []byte) (n int, err error) {
 	j.u32(jDone).Store(uint32(n))
 	j.u32(jStep).Store(stepD)
 	if n < len(p) {
-		m.emptyInput()
+		m.inPipe.empty() // the queue still has it
 	}
 	if c.slot >= 0 {
 		s.blk.count(c.slot).Store(c.acked + uint64(n))
 	}
 	return n, err
-}
-
-// emptyInput takes back what no terminal took; the queue still has it.
-func (m *Manager) emptyInput() {
-	var b [writeSize]byte
-	for {
-		if n, err := unix.Read(m.inPipe.R, b[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // recoverInput does what the step in the journal asks for, with q bytes left in

@@ -363,15 +363,8 @@ func (l *loop) fetch(s *Session) (int, error) {
 	start := s.ring.Head()
 	a, b := s.ring.Begin(n)
 	for _, p := range [][]byte{a, b} {
-		for len(p) > 0 {
-			k, err := unix.Read(l.pipe.R, p)
-			if errors.Is(err, unix.EINTR) {
-				continue
-			}
-			if err != nil || k == 0 { // cannot be: the pipe holds n bytes
-				panic(fmt.Sprintf("ptymgr: pipe of the reading thread: %d, %v", k, err))
-			}
-			p = p[k:]
+		if err := l.pipe.fill(p); err != nil { // cannot be: the pipe holds n bytes
+			panic(fmt.Sprintf("ptymgr: pipe of the reading thread: %v", err))
 		}
 	}
 	failpoint.Hit("ptymgr.read.copied")

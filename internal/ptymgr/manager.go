@@ -501,18 +501,27 @@ func (m *Manager) Stats() Stats {
 // did not end by themselves, and nobody asked for it.
 func (m *Manager) Abandon(why string) { m.abandoned.Store(&why) }
 
-// Shutdown ends all sessions in order and all goroutines. Nothing starts once
-// it has begun. When ctx ends, what is left is killed at once.
-func (m *Manager) Shutdown(ctx context.Context) error {
+// refuse begins the end: nothing starts from now on. It returns when the
+// creations in flight are through, false where the end has begun before.
+func (m *Manager) refuse() bool {
 	m.mu.Lock()
 	was := m.shut
 	m.shut = true
 	m.mu.Unlock()
 	if was {
-		return nil
+		return false
 	}
 	m.busy.Wait()
 	close(m.stop)
+	return true
+}
+
+// Shutdown ends all sessions in order and all goroutines. Nothing starts once
+// it has begun. When ctx ends, what is left is killed at once.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	if !m.refuse() {
+		return nil
+	}
 	var wg sync.WaitGroup
 	m.sessions.Range(func(id string, s *Session) bool {
 		wg.Go(func() {
@@ -529,15 +538,9 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 // Leave ends all goroutines and leaves the sessions to the next process.
 // Nothing starts once it has begun.
 func (m *Manager) Leave() error {
-	m.mu.Lock()
-	was := m.shut
-	m.shut = true
-	m.mu.Unlock()
-	if was {
+	if !m.refuse() {
 		return nil
 	}
-	m.busy.Wait()
-	close(m.stop)
 	return m.quit()
 }
 

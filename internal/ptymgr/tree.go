@@ -74,14 +74,13 @@ func tree(leader int, mark string) []proc {
 			add(k)
 		}
 	}
-	needle := []byte("\x00PTYD_SESSION=" + mark + "\x00")
 	add(leader)
 	for pid, p := range all {
 		if p.session == leader {
 			add(pid)
 			continue
 		}
-		if env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && bytes.Contains(append([]byte{0}, env...), needle) {
+		if marked(pid, mark) {
 			add(pid)
 		}
 	}

@@ -2,6 +2,8 @@ package ptymgr
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +42,33 @@ type Vault interface {
 
 // Pipe is a pipe's two ends.
 type Pipe struct{ R, W int }
+
+// fill reads exactly len(p) bytes, which the pipe must hold.
+func (p Pipe) fill(b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Read(p.R, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// empty throws away what the pipe holds.
+func (p Pipe) empty() {
+	var b [4096]byte
+	for {
+		if n, err := unix.Read(p.R, b[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
 
 // Held are one session's descriptors: −1 where there is none.
 type Held struct {

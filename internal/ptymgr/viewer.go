@@ -279,6 +279,9 @@ func (s *Session) RecordSeq() uint64 { return s.recSeq.Load() }
 // NextRecord returns the first record after seq as v sees it, if there is one.
 func (v *Viewer) NextRecord(seq uint64) (SizeAt, bool) {
 	s := v.s
+	if s.RecordSeq() == seq {
+		return SizeAt{}, false // nearly always, and on the way of every message
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(s.records, seq+1, func(r record, want uint64) int { return int(int64(r.seq) - int64(want)) })
@@ -310,6 +313,14 @@ func (s *Session) Removed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.removed
+}
+
+// Viewers is how many are attached; it costs one atomic load.
+func (s *Session) Viewers() int {
+	if fs := s.followers.Load(); fs != nil {
+		return len(*fs)
+	}
+	return 0
 }
 
 func (s *Session) setFollowersLocked() {

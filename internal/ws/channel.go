@@ -32,7 +32,6 @@ type channel struct {
 	v        *ptymgr.Viewer
 	readOnly bool
 	window   uint64
-	kind     wire.Kind
 
 	sent  atomic.Uint64 // written by the holder of the token
 	acked atomic.Uint64 // written under conn.mu
@@ -99,7 +98,7 @@ func (c *conn) attach(f wire.Frame) error {
 	default:
 		return refuse(wire.CloseBadFrame, "ATTACH kind %q", a.Kind)
 	}
-	ch := &channel{c: c, id: f.Channel, s: s, kind: a.Kind, window: windowInteractive, viewers: -1,
+	ch := &channel{c: c, id: f.Channel, s: s, window: windowInteractive, viewers: -1,
 		readOnly: a.ReadOnly || !auth.Allowed(c.p.Role, auth.SessionWrite)}
 	if a.Kind == wire.KindPreview {
 		ch.window = windowPreview
@@ -349,7 +348,7 @@ func (ch *channel) fill(m *message) (moved bool) {
 	}
 	if ch.s.Removed() {
 		ch.detach(wire.CloseRemoved, "the session was removed")
-	} else if n := ch.s.Info().Viewers; n != ch.viewers && !m.full() {
+	} else if n := ch.s.Viewers(); n != ch.viewers && !m.full() {
 		ch.viewers = n
 		f := wire.Control(wire.TypeViewers, ch.id, 0, wire.Viewers{Count: n})
 		f.Flags = wire.FlagOptional

@@ -303,7 +303,7 @@ func (c *conn) send(f wire.Frame) {
 	wake := c.wantLocked()
 	c.mu.Unlock()
 	if over {
-		c.ws.NetConn().Close()
+		c.nc.Close()
 	}
 	if wake {
 		c.poke()

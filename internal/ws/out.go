@@ -66,7 +66,7 @@ func (c *conn) writeLoop() {
 		c.srv.writeErrs.Add(1)
 		c.logger().Debug("write to viewer", zap.Error(err))
 	}
-	c.ws.NetConn().Close()
+	c.nc.Close()
 	c.ackTimer.Stop()
 	c.mu.Lock()
 	c.state = writing // for ever: nobody writes inline any more

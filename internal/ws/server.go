@@ -175,7 +175,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, c := range conns {
-		c.ws.NetConn().Close()
+		c.nc.Close()
 	}
 	<-done
 	return ctx.Err()
