@@ -23,6 +23,7 @@ func newServe(g *globals) *cobra.Command {
 		printLink bool
 		worker    bool
 		alone     bool
+		stay      bool
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -35,8 +36,11 @@ other, the worker, which does all the work. When the worker dies or is replaced,
 sessions go on; see "ptyd status".
 
 It prints one line when it is ready. On a terminal that line is a link that logs
-your browser in, once. Logs go to standard error. SIGTERM ends it in order,
-SIGHUP makes it read its configuration again.
+your browser in, once. Logs go to standard error. SIGTERM and Ctrl-C end it and
+all sessions in order, and ask first where somebody sits at its terminal and
+sessions run; the second time they do not ask, then they hurry. SIGHUP makes it
+read its configuration again. When its terminal closes its sessions end, unless
+it was started with --stay or nohup. docs/upgrading.md says what survives what.
 
 Each setting is also a key of the configuration file and an environment
 variable: --sessions-total is sessions_total and PTYD_SESSIONS_TOTAL. Flags win
@@ -52,6 +56,7 @@ over the environment, the environment over the file.`,
 	flags.StringVar(&file, "config", os.Getenv("PTYD_CONFIG"), "TOML file with settings (PTYD_CONFIG; default "+config.DefaultFile()+", if it exists)")
 	flags.BoolVar(&printLink, "print-link", false, "print the login link even where standard output is no terminal")
 	flags.BoolVar(&alone, "no-keeper", false, "run without a keeper: sessions end with the daemon")
+	flags.BoolVar(&stay, "stay", false, "keep the sessions when the terminal that this was started from closes (nohup implies it)")
 	flags.BoolVar(&worker, "worker", false, "be the worker of a keeper (the keeper gives this)")
 	_ = flags.MarkHidden("worker") // it exists
 	given := addSettings(flags)
@@ -65,6 +70,7 @@ over the environment, the environment over the file.`,
 		if !worker && !alone {
 			code, err := daemon.Keep(cmd.Context(), daemon.KeepOptions{
 				Load: load, Args: append(slices.Clone(os.Args[1:]), "--worker"), Stderr: os.Stderr, Build: config.ReadBuild(),
+				Stay: stay, Confirm: confirmEnd,
 			})
 			if err == nil && code != 0 {
 				err = &exitError{Status: code}

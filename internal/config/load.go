@@ -195,7 +195,9 @@ func setTyped(dst Value, v any) error {
 // environment or an orchestrator may hold: not settings of the daemon.
 var clientEnv = []string{"PTYD_CONFIG", "PTYD_SESSION", "PTYD_URL", "PTYD_TOKEN", "PTYD_TOKEN_FILE", "PTYD_DETACH_KEYS",
 	// what a keeper tells its worker, and itself after an upgrade
-	"PTYD_KEEPER", "PTYD_KEEPER_STATE", "PTYD_GENERATION", "PTYD_RESTARTS", "PTYD_FDSTORE_MAX", "PTYD_UPGRADE_FAILED", "PTYD_SUPERVISED"}
+	"PTYD_KEEPER", "PTYD_KEEPER_STATE", "PTYD_GENERATION", "PTYD_RESTARTS", "PTYD_FDSTORE_MAX", "PTYD_UPGRADE_FAILED", "PTYD_SUPERVISED",
+	// what a service's unit tells the keeper
+	"PTYD_FDSTORE"}
 
 // Kubernetes describes a service called ptyd by PTYD_SERVICE_HOST, PTYD_PORT_…
 var foreignEnv = []string{"PTYD_SERVICE_", "PTYD_PORT", "PTYD_TEST_"}

@@ -44,6 +44,9 @@ func Run(ctx context.Context, o RunOptions) error {
 	if err != nil {
 		return err
 	}
+	if keeper != nil {
+		nameProcess("ptyd-worker")
+	}
 	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level, Keeper: keeper})
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ type keeper struct {
 	null   *os.File // the worker's standard input
 	store  store
 	up     *upward // nil: no service manager
+	above  bool    // the service manager keeps descriptors too
 
 	image    image
 	w        *worker // nil: none lives
@@ -194,8 +195,14 @@ func (k *keeper) beginUpward() {
 		k.log.Error("the service manager can't be told anything: sessions end with the keeper", zap.Error(err))
 		return
 	}
+	most := k.o.FDStoreMax
 	if n, err := strconv.Atoi(os.Getenv("FDSTORE")); err == nil { // systemd 254 and later
-		k.store.max = min(k.store.max, max(0, n-1)) // less the record of ends
+		most = n
+	}
+	if k.above = most > 0; k.above {
+		k.store.max = min(k.store.max, max(0, most-1)) // less the record of ends
+	} else {
+		k.log.Warn("the service manager keeps no descriptors, as far as is known: sessions end with the keeper (see FileDescriptorStoreMax)")
 	}
 	if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
 		if _, ok := pingEvery(); ok {

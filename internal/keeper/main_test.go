@@ -99,7 +99,7 @@ func keeperMain() int {
 		o.unit = func() (string, bool) { return c.Unit, false }
 	}
 	if c.Confirm {
-		o.Confirm = func(ctx context.Context) bool { return confirmByFile(ctx, c.Dir) }
+		o.Confirm = func(ctx context.Context, sessions int) bool { return sessions == 1 && confirmByFile(ctx, c.Dir) }
 	}
 	code := Run(context.Background(), o)
 	if err := goleak.Find(); err != nil {
@@ -145,6 +145,7 @@ type hello struct {
 	Args, Names                       []string
 	Leaked                            []string // what it inherited beyond what it was told of
 	Lock                              bool     // the lock that it got is held
+	Supervised                        bool
 }
 
 // order is a test's command to a worker, and reply its answer or, with Event,
@@ -194,6 +195,7 @@ func (w *testWorker) run(c config) int {
 	}
 	h := hello{PID: os.Getpid(), PPID: os.Getppid(), Names: w.names, Failed: os.Getenv("PTYD_UPGRADE_FAILED"), Watchdog: os.Getenv("WATCHDOG_USEC"), Args: os.Args}
 	h.Exe, _ = os.Readlink("/proc/self/exe")
+	h.Supervised = os.Getenv("PTYD_SUPERVISED") != ""
 	for v, to := range map[string]*int{"PTYD_GENERATION": &h.Gen, "PTYD_RESTARTS": &h.Restarts, "PTYD_KEEPER": &h.Keeper, "PTYD_FDSTORE_MAX": &h.FDMax} {
 		*to, _ = strconv.Atoi(os.Getenv(v))
 	}

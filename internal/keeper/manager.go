@@ -162,15 +162,19 @@ func jobOf(list, unit string) string {
 }
 
 // jobIs sets the goal. Only a stop ends sessions; everything else, also no
-// answer, keeps them, because that can be made good later.
+// answer, keeps them, because that can be made good later. Where nobody would
+// keep them they end in order: left alone they would lose their terminals, and
+// what ignores that would live on with nobody to reach it.
 func (k *keeper) jobIs(kind, otherwise string) {
 	if k.goal != goalServe || k.deciding == nil {
 		return
 	}
-	switch kind {
-	case "stop":
+	switch {
+	case kind == "stop":
 		k.end("the unit stops")
-	case "":
+	case !k.above:
+		k.end("asked by the service manager, which keeps no descriptors")
+	case kind == "":
 		k.leave("asked by the service manager, " + otherwise)
 	default:
 		k.leave("the unit's job is " + kind)

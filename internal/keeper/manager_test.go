@@ -251,17 +251,23 @@ func TestManagerStops(t *testing.T) {
 		answer string
 		signal string // what the worker sees
 		code   int
+		most   int // FileDescriptorStoreMax, as the unit hands it over
 	}{
-		{"echo '12 other.service stop running'; echo '13 ptyd.service stop running'", "SIGINT", 46},
-		{"echo '13 ptyd.service restart running'; echo '12 other.service stop running'", "SIGTERM", 0},
-		{"echo '12 other.service stop running'", "SIGTERM", 0},
-		{"exit 1", "SIGTERM", 0},
-		{"exec sleep 1000", "SIGTERM", 0},
+		{"echo '12 other.service stop running'; echo '13 ptyd.service stop running'", "SIGINT", 46, 30},
+		{"echo '13 ptyd.service restart running'; echo '12 other.service stop running'", "SIGTERM", 0, 30},
+		{"echo '12 other.service stop running'", "SIGTERM", 0, 30},
+		{"exit 1", "SIGTERM", 0, 30},
+		{"exec sleep 1000", "SIGTERM", 0, 30},
+		// Nobody would keep them: they end.
+		{"echo '13 ptyd.service restart running'", "SIGINT", 46, 0},
 	} {
 		m := newManager(t)
-		r := newRig(t, config{Unit: unit, Confirm: true, Job: 300 * time.Millisecond}, m.under(fakeSystemctl(t, c.answer)))
+		r := newRig(t, config{Unit: unit, Confirm: true, Job: 300 * time.Millisecond, FDMax: c.most}, m.under(fakeSystemctl(t, c.answer)))
 		pid := r.cmd.Process.Pid
 		w := r.ready2(m)
+		if w.Supervised != (c.most > 0) {
+			t.Errorf("with a store of %d the worker is told: %t", c.most, w.Supervised)
+		}
 		w.must("on", "SIGINT", "exit 46")
 		w.must("store", "0", "a")
 		m.expect(pid, "FDSTORE=1\nFDNAME=0\nFDPOLL=0")

@@ -32,15 +32,17 @@ type Options struct {
 	Log *zap.Logger
 	// WatchdogEvery is how long a worker may be silent; 0: for ever.
 	WatchdogEvery time.Duration
-	// FDStoreMax bounds the stored descriptors, as the service manager's
-	// FileDescriptorStoreMax; 0: as many as the process may open.
+	// FDStoreMax is the service manager's FileDescriptorStoreMax, where the
+	// manager does not tell it by $FDSTORE itself (systemd before 254); 0: not
+	// known. It bounds the stored descriptors, and only with a bound known does
+	// the keeper count on the manager to keep them when it goes.
 	FDStoreMax int
 	// Stay keeps the sessions when the keeper's terminal closes. It is implied
 	// where the keeper was started with SIGHUP ignored (nohup).
 	Stay bool
-	// Confirm asks a person whether the sessions shall end; nil: nobody is
-	// asked. It must return soon after its context ended.
-	Confirm func(ctx context.Context) bool
+	// Confirm asks a person whether the running sessions, so many, shall end;
+	// nil: nobody is asked. It must return soon after its context ended.
+	Confirm func(ctx context.Context, sessions int) bool
 
 	times *times                // nil: defaultTimes; tests shorten them
 	unit  func() (string, bool) // nil: unitName

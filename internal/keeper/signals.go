@@ -21,7 +21,7 @@ func (k *keeper) stop(why string) {
 	case k.deciding != nil: // nobody types yes who sends it twice
 		k.deciding()
 		k.end(why + " twice")
-	case k.o.Confirm != nil && k.store.sessions():
+	case k.o.Confirm != nil && k.store.running() > 0:
 		k.askPerson(why)
 	default:
 		k.end(why)
@@ -59,9 +59,10 @@ func ttyThere() bool {
 func (k *keeper) askPerson(why string) {
 	ctx, cancel := context.WithCancel(k.ctx)
 	k.deciding = cancel
+	sessions := k.store.running()
 	k.wg.Go(func() {
 		defer cancel()
-		yes := k.o.Confirm(ctx)
+		yes := k.o.Confirm(ctx, sessions)
 		k.call(func() {
 			if k.goal != goalServe {
 				return // a second signal was faster

@@ -121,8 +121,9 @@ func TestConfirm(t *testing.T) {
 		await(t, "the question", func() bool { return os.Remove(asked) == nil })
 	}
 	w = r.ready()
-	w.must("store", "g", "not a session's")
-	w.must("store", "0", "a session's")
+	w.must("store", "g", "not a session's", "nor this")
+	w.must("store", "1", "one that has ended")
+	w.must("store", "0", "a session's", "two")
 	w.must("on", "SIGINT", "exit 42")
 	w.must("barrier")
 	for i, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM} {
@@ -150,7 +151,7 @@ func TestConfirm(t *testing.T) {
 	r = newRig(t, config{Confirm: true})
 	asked = filepath.Join(r.c.Dir, "confirm.asked")
 	w = r.ready()
-	w.must("store", "0", "a session's")
+	w.must("store", "0", "a session's", "two")
 	w.must("on", "SIGINT", "exit 44")
 	w.must("barrier")
 	r.signal(unix.SIGINT)
@@ -227,7 +228,7 @@ func TestInterruptCharacter(t *testing.T) {
 	master, attach := terminal(t)
 	r := newRig(t, config{Confirm: true}, attach)
 	w := r.ready()
-	w.must("store", "0", "a session's")
+	w.must("store", "0", "a session's", "two")
 	w.must("barrier")
 	if _, err := unix.Write(master, []byte{3}); err != nil {
 		t.Fatal(err)

@@ -80,10 +80,23 @@ func (s *store) remove(name string) {
 	})
 }
 
-// sessions tells whether any of the descriptors are a session's: their names
-// begin with a digit.
-func (s *store) sessions() bool {
-	return slices.ContainsFunc(s.all, func(h held) bool { return h.name[0] >= '0' && h.name[0] <= '9' })
+// running counts the sessions that run. Their names begin with a digit, and
+// several descriptors have the name: of one that has ended only the output is
+// kept.
+func (s *store) running() int {
+	n := map[string]int{}
+	for _, h := range s.all {
+		if h.name[0] >= '0' && h.name[0] <= '9' {
+			n[h.name]++
+		}
+	}
+	running := 0
+	for _, descriptors := range n {
+		if descriptors > 1 {
+			running++
+		}
+	}
+	return running
 }
 
 func (s *store) close() {

@@ -39,8 +39,8 @@ func TestStore(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(again), unix.F_GETFD, 0); err == nil {
 		t.Error("the copy is open")
 	}
-	if s.sessions() != true {
-		t.Error("no session")
+	if s.running() != 0 {
+		t.Error("one descriptor is no session that runs")
 	}
 	s.add("g", []int{other})
 	s.add("0", []int{someFD(t)})
@@ -50,9 +50,12 @@ func TestStore(t *testing.T) {
 	if s.check("1", 1) != nil || s.check("1", 2) == nil {
 		t.Error("the bound does not hold")
 	}
+	if s.running() != 1 {
+		t.Errorf("%d sessions run", s.running())
+	}
 	s.remove("none")
 	s.remove("0")
-	if len(s.all) != 1 || s.names != 2 || s.sessions() {
+	if len(s.all) != 1 || s.names != 2 || s.running() != 0 {
 		t.Errorf("holds %v, %d bytes", s.all, s.names)
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {

@@ -81,7 +81,7 @@ func (k *keeper) start() {
 // protocolVars are never inherited: they speak of the keeper's own manager.
 var protocolVars = []string{
 	"NOTIFY_SOCKET=", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_PIDFDID=", "LISTEN_FDNAMES=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "FDSTORE=",
-	"PTYD_KEEPER=", "PTYD_GENERATION=", "PTYD_RESTARTS=", "PTYD_FDSTORE_MAX=", "PTYD_UPGRADE_FAILED=", stateVar + "=",
+	"PTYD_KEEPER=", "PTYD_GENERATION=", "PTYD_RESTARTS=", "PTYD_FDSTORE_MAX=", "PTYD_UPGRADE_FAILED=", "PTYD_SUPERVISED=", stateVar + "=",
 }
 
 // without returns env without the variables of the protocol.
@@ -115,6 +115,9 @@ func (k *keeper) workerEnv(names []string) []string {
 	)
 	if k.o.WatchdogEvery > 0 {
 		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(k.o.WatchdogEvery.Microseconds(), 10))
+	}
+	if k.above {
+		env = append(env, "PTYD_SUPERVISED=1")
 	}
 	if k.failed != "" {
 		env = append(env, "PTYD_UPGRADE_FAILED="+k.failed)
