@@ -58,6 +58,7 @@ type loop struct {
 	ready    []*reading // each at most once
 	timed    map[*reading]struct{}
 	splice   bool // splice from a terminal works (Linux 5.11 and later)
+	hot      bool // some session was typed into lately
 
 	bytesOut atomic.Uint64
 	readErrs atomic.Uint64
@@ -265,6 +266,7 @@ func (l *loop) write(r *reading) {
 // and while there are such, new events are looked at between any two reads.
 func (l *loop) turn() {
 	hot := time.Now().UnixNano() < l.hotUntil.Load()
+	l.hot = hot
 	n := len(l.ready)
 	if hot && n > 1 {
 		now := time.Now().UnixNano()
@@ -310,9 +312,16 @@ const (
 // offers it to the followers.
 func (l *loop) read(r *reading) readResult {
 	s := r.s
+	// While somebody types into another session this one is written at once:
+	// writers of floods would compete with the reading thread for the processors.
+	s.bulk = s.streak > bulkFrom && (!l.hot || time.Now().UnixNano() < s.hotUntil.Load())
 	n, err := l.fetch(s)
 	if err != nil || n == 0 || s.unsaid >= sayEvery/max(len(l.ready), 1) {
 		s.say()
+	}
+	s.streak += n
+	if err != nil || n == 0 {
+		s.streak = 0
 	}
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):

@@ -40,7 +40,9 @@ type Session struct {
 	paused   atomic.Bool  // the reading thread rests for the fastest viewer
 
 	followers atomic.Pointer[[]Follower]
-	unsaid    int           // of the reading thread: output that many followers were not told of
+	unsaid    int           // of the reading thread: output that the followers were not told of
+	streak    int           // of the reading thread: bytes since the terminal had nothing
+	bulk      bool          // of the reading thread: streak is long, tell followers in large pieces
 	recSeq    atomic.Uint64 // number of records made; followers compare
 
 	mu      sync.Mutex // guards all below
