@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"testing"
 	"time"
@@ -51,6 +52,8 @@ func run(m *testing.M) int {
 		fmt.Println("e2e:", err)
 		return 1
 	}
+	// Ignored under nohup, and inherited; caught, it is as usual for daemons.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	code := m.Run()
 	for _, p := range orphans() {
 		fmt.Printf("e2e: left behind after all tests: %v\n", p)

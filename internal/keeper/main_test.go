@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	case "worker":
 		os.Exit(workerMain())
 	}
+	// Under nohup or a shell's & these are ignored, and a keeper that inherits
+	// that keeps its sessions when its terminal closes. Caught, they are not.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	goleak.VerifyTestMain(m)
 }
 
