@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/ptyd/ptyd/internal/config"
 )
@@ -26,31 +30,19 @@ type Gauges struct {
 	DiskFree    uint64
 }
 
-// Metrics are what /metrics shows. A nil Metrics counts nothing.
+// Metrics are what /metrics shows, in Prometheus' text format. A nil Metrics
+// counts nothing.
 type Metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	handler  http.Handler
+	requests *metrics.Set
+	gauges   func() Gauges
+	build    config.Build
 }
 
 // NewMetrics returns metrics that ask gauges for the daemon's counts whenever
 // they are read.
 func NewMetrics(b config.Build, gauges func() Gauges) *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ptyd_http_requests_total", Help: "HTTP requests by route and status.",
-		}, []string{"route", "code"}),
-	}
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "ptyd_build_info", Help: "Always 1; the labels say which program this is.",
-		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},
-	})
-	info.Set(1)
-	m.registry.MustRegister(m.requests, info, &collector{gauges},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-	return m
+	metrics.ExposeMetadata(true) // types, also of the process's own metrics
+	return &Metrics{requests: metrics.NewSet(), gauges: gauges, build: b}
 }
 
 // request counts one request. route is a pattern, never a path: paths would be
@@ -62,51 +54,59 @@ func (m *Metrics) request(route string, status int) {
 	if route == "" {
 		route = "refused"
 	}
-	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.requests.GetOrCreateCounter(`ptyd_http_requests_total{code="` + strconv.Itoa(status) + `",route=` + strconv.Quote(route) + `}`).Inc()
 }
 
 // gauge describes one metric made from Gauges.
 type gauge struct {
 	name, help string
-	kind       prometheus.ValueType
-	value      func(Gauges) float64
+	kind       string
+	value      func(Gauges) uint64
 }
-
-func (g gauge) desc() *prometheus.Desc { return prometheus.NewDesc(g.name, g.help, nil, nil) }
-
-var sessionsDesc = prometheus.NewDesc("ptyd_sessions", "Sessions by state.", []string{"state"}, nil)
 
 // gaugeTable lists the metrics without labels.
 var gaugeTable = []gauge{
-	{"ptyd_viewers", "Viewers attached to sessions.", prometheus.GaugeValue, func(g Gauges) float64 { return float64(g.Viewers) }},
-	{"ptyd_connections", "Open WebSocket connections.", prometheus.GaugeValue, func(g Gauges) float64 { return float64(g.Connections) }},
-	{"ptyd_viewer_lag_bytes", "Bytes of output that the slowest viewer is behind.", prometheus.GaugeValue, func(g Gauges) float64 { return float64(g.MaxLag) }},
-	{"ptyd_input_bytes_total", "Bytes typed into sessions.", prometheus.CounterValue, func(g Gauges) float64 { return float64(g.BytesIn) }},
-	{"ptyd_output_bytes_total", "Bytes printed by sessions.", prometheus.CounterValue, func(g Gauges) float64 { return float64(g.BytesOut) }},
-	{"ptyd_resyncs_total", "Times that a viewer fell out of the output that is kept.", prometheus.CounterValue, func(g Gauges) float64 { return float64(g.Resyncs) }},
-	{"ptyd_write_errors_total", "Connections that ended by a failed write.", prometheus.CounterValue, func(g Gauges) float64 { return float64(g.WriteErrors) }},
-	{"ptyd_read_errors_total", "Terminals that could not be read.", prometheus.CounterValue, func(g Gauges) float64 { return float64(g.ReadErrors) }},
-	{"ptyd_output_dropped_bytes", "Bytes of output that the sessions now kept have dropped early for want of memory.", prometheus.GaugeValue, func(g Gauges) float64 { return float64(g.MemoryShort) }},
-	{"ptyd_disk_free_bytes", "Free bytes on the disk of the state directory.", prometheus.GaugeValue, func(g Gauges) float64 { return float64(g.DiskFree) }},
+	{"ptyd_viewers", "Viewers attached to sessions.", "gauge", func(g Gauges) uint64 { return uint64(g.Viewers) }},
+	{"ptyd_connections", "Open WebSocket connections.", "gauge", func(g Gauges) uint64 { return uint64(g.Connections) }},
+	{"ptyd_viewer_lag_bytes", "Bytes of output that the slowest viewer is behind.", "gauge", func(g Gauges) uint64 { return g.MaxLag }},
+	{"ptyd_input_bytes_total", "Bytes typed into sessions.", "counter", func(g Gauges) uint64 { return g.BytesIn }},
+	{"ptyd_output_bytes_total", "Bytes printed by sessions.", "counter", func(g Gauges) uint64 { return g.BytesOut }},
+	{"ptyd_resyncs_total", "Times that a viewer fell out of the output that is kept.", "counter", func(g Gauges) uint64 { return g.Resyncs }},
+	{"ptyd_write_errors_total", "Connections that ended by a failed write.", "counter", func(g Gauges) uint64 { return g.WriteErrors }},
+	{"ptyd_read_errors_total", "Terminals that could not be read.", "counter", func(g Gauges) uint64 { return g.ReadErrors }},
+	{"ptyd_output_dropped_bytes", "Bytes of output that the sessions now kept have dropped early for want of memory.", "gauge", func(g Gauges) uint64 { return g.MemoryShort }},
+	{"ptyd_disk_free_bytes", "Free bytes on the disk of the state directory.", "gauge", func(g Gauges) uint64 { return g.DiskFree }},
 }
 
-type collector struct{ gauges func() Gauges }
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- sessionsDesc
-	for _, g := range gaugeTable {
-		ch <- g.desc()
+// write is the whole answer. A bytes.Buffer takes all.
+func (m *Metrics) write(w *bytes.Buffer) {
+	head := func(name, help, kind string) { fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	head("ptyd_build_info", "Always 1; the labels say which program this is.", "gauge")
+	fmt.Fprintf(w, "ptyd_build_info{commit=%s,go=%s,version=%s} 1\n", label(m.build.Commit), label(m.build.Go), label(m.build.Version))
+	now := m.gauges()
+	head("ptyd_sessions", "Sessions by state.", "gauge")
+	for _, state := range slices.Sorted(maps.Keys(now.Sessions)) {
+		fmt.Fprintf(w, "ptyd_sessions{state=%s} %d\n", label(state), now.Sessions[state])
 	}
+	for _, g := range gaugeTable {
+		head(g.name, g.help, g.kind)
+		fmt.Fprintf(w, "%s %d\n", g.name, g.value(now))
+	}
+	m.requests.WritePrometheus(w)
+	metrics.WriteProcessMetrics(w)
+	metrics.WriteFDMetrics(w)
 }
 
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	now := c.gauges()
-	for state, n := range now.Sessions {
-		ch <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(n), state)
-	}
-	for _, g := range gaugeTable {
-		ch <- prometheus.MustNewConstMetric(g.desc(), g.kind, g.value(now))
-	}
+// label quotes a label's value: only these three are special, see
+// https://prometheus.io/docs/instrumenting/exposition_formats/.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+func (m *Metrics) serve(w http.ResponseWriter) {
+	var b bytes.Buffer
+	m.write(&b)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	_, _ = io.Copy(w, &b) // whoever went away needs no answer
 }

@@ -240,8 +240,8 @@ func TestDashboard(t *testing.T) {
 	shown := map[string]bool{}
 	text := string(e.want(req{path: "/metrics", socket: true}, 200, "").body)
 	for line := range strings.Lines(text) {
-		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
-			n, _, _ := strings.Cut(help, " ")
+		if of, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			n, _, _ := strings.Cut(of, " ")
 			shown[n] = true
 		}
 	}

@@ -234,7 +234,7 @@ func (c *call) paging() (limit int, cursor string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if cursor = c.query.Get("cursor"); cursor != "" && !idRE.MatchString(cursor) {
+	if cursor = c.query.Get("cursor"); cursor != "" && !idRE().MatchString(cursor) {
 		return 0, "", problem.Field("cursor", "is none that was given out")
 	}
 	return int(n), cursor, nil

@@ -157,7 +157,7 @@ func (s *Server) ownerFilter(c *call) (string, error) {
 		}
 		return c.p.UserID, nil
 	}
-	if owner == "" || idRE.MatchString(owner) {
+	if owner == "" || idRE().MatchString(owner) {
 		return owner, nil
 	}
 	u, err := s.auth.User(c.r.Context(), c.p, owner)

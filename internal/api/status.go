@@ -113,7 +113,7 @@ func (s *Server) metrics(c *call) error {
 	if s.Metrics == nil {
 		return problem.New(problem.NotFound, "metrics are turned off").WithHint("set metrics to true")
 	}
-	s.Metrics.handler.ServeHTTP(c.w, c.r)
+	s.Metrics.serve(c.w)
 	return nil
 }
 

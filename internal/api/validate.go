@@ -1,9 +1,9 @@
 package api
 
 import (
-	"regexp"
 	"slices"
 
+	"github.com/ptyd/ptyd/internal/lazy"
 	"github.com/ptyd/ptyd/internal/problem"
 )
 
@@ -15,8 +15,8 @@ const (
 )
 
 var (
-	idRE      = regexp.MustCompile(`^[a-z]_[0-9a-hjkmnp-tv-z]{26}$`)
-	envNameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	idRE      = lazy.Regexp(`^[a-z]_[0-9a-hjkmnp-tv-z]{26}$`)
+	envNameRE = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // envList is an object of variables as K=V, sorted, so that a repeated request
@@ -24,7 +24,7 @@ var (
 func envList(env map[string]string) ([]string, error) {
 	out := make([]string, 0, len(env))
 	for k, v := range env {
-		if !envNameRE.MatchString(k) {
+		if !envNameRE().MatchString(k) {
 			return nil, problem.Field("env", "%q is not a variable's name", clip(k))
 		}
 		out = append(out, k+"="+v)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
-	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/ident"
+	"github.com/ptyd/ptyd/internal/lazy"
 	"github.com/ptyd/ptyd/internal/problem"
 )
 
@@ -130,7 +130,7 @@ func (s *Service) EnsureOwner(ctx context.Context) error {
 
 func loginName(uid int, fallback string) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil || !namePattern.MatchString(u.Username) {
+	if err != nil || !namePattern().MatchString(u.Username) {
 		return fallback
 	}
 	return u.Username
@@ -139,7 +139,7 @@ func loginName(uid int, fallback string) string {
 // namePattern is what names of users and groups look like: what Unix login
 // names and mail addresses need, nothing that needs quoting, and 64 characters
 // so that lists stay readable.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`)
+var namePattern = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`)
 
 // Peer returns the principal of a peer of the Unix socket.
 func (s *Service) Peer(ctx context.Context, uid int) (Principal, error) {

@@ -74,7 +74,7 @@ func (s *Service) AddUser(ctx context.Context, by Principal, n NewUser) (User, e
 }
 
 func checkName(name, idPrefix string) error {
-	if !namePattern.MatchString(name) || strings.HasPrefix(name, idPrefix) {
+	if !namePattern().MatchString(name) || strings.HasPrefix(name, idPrefix) {
 		return problem.Field("name", "must have 1 to 64 of A–Z, a–z, 0–9, _ . @ + -, begin with a letter, digit or _, and not look like an id")
 	}
 	return nil

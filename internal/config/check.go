@@ -8,10 +8,11 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ptyd/ptyd/internal/lazy"
 )
 
 // Checks of single values: each returns the canonical form.
@@ -57,14 +58,14 @@ func checkListen(s string) (string, error) {
 	return s, nil
 }
 
-var basePathRE = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
+var basePathRE = lazy.Regexp(`^(/[A-Za-z0-9._~-]+)+$`)
 
 func checkBasePath(s string) (string, error) {
 	s = strings.TrimRight(s, "/")
 	if s == "" {
 		return "", nil
 	}
-	if !basePathRE.MatchString(s) || path.Clean(s) != s {
+	if !basePathRE().MatchString(s) || path.Clean(s) != s {
 		return "", fmt.Errorf("%q is not a path such as /terminals", s)
 	}
 	return s, nil
@@ -91,7 +92,7 @@ func checkPublicURL(s string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host) + p, nil
 }
 
-var hostRE = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
+var hostRE = lazy.Regexp(`^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
 // checkHost takes NAME, NAME:PORT, or an address in either form.
 func checkHost(s string) (string, error) {
@@ -108,7 +109,7 @@ func checkHost(s string) (string, error) {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return s, nil
 	}
-	if !hostRE.MatchString(host) {
+	if !hostRE().MatchString(host) {
 		return "", bad
 	}
 	return s, nil

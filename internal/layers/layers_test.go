@@ -18,6 +18,7 @@ var layer = map[string]int{
 	"internal/failpoint": 0, // below all: the places it marks are everywhere
 	"internal/problem":   0, // below all: the one error type
 	"internal/ident":     0, // below all: ids
+	"internal/lazy":      0, // below all: what is made when it is first used
 
 	"internal/ptymgr/stage": 0, // between fork and exec of a session
 	"internal/notifyproto":  0, // what keeper and worker say to each other
@@ -59,17 +60,17 @@ var only = map[string]struct {
 	homes []string
 	why   string
 }{
-	"database/sql":                        {[]string{"internal/store"}, "all SQL stands in one place, or a second database is out of reach"},
-	"modernc.org/sqlite":                  {[]string{"internal/store"}, "all SQL stands in one place, or a second database is out of reach"},
-	"github.com/gorilla/websocket":        {[]string{"internal/ws", "internal/bench"}, "write deadlines and close handling are easy to get wrong twice; bench holds the reference server"},
-	"github.com/creack/pty":               {[]string{"internal/ptymgr", "internal/bench"}, "masters are raw descriptors with rules of their own; bench holds the reference server"},
-	"net/http":                            {[]string{"internal/ws", "internal/api", "internal/daemon", "internal/client", "internal/bench", "cmd/ptyd", "cmd/ptyd-bench"}, "the core knows no transport, so that every transport shares it"},
-	"encoding/json":                       {[]string{"internal/wire", "internal/ws", "internal/api", "internal/store", "internal/client", "internal/ptymgr", "internal/daemon", "internal/config", "internal/bench", "cmd/ptyd", "cmd/ptyd-bench"}, "no JSON on the way of a byte of output"},
-	"github.com/spf13/cobra":              {[]string{"cmd/ptyd", "cmd/ptyd-bench"}, "commands and flags are the outermost layer's"},
-	"github.com/BurntSushi/toml":          {[]string{"internal/config"}, "one place reads the configuration"},
-	"github.com/prometheus/client_golang": {[]string{"internal/api", "internal/daemon"}, "packages tell their numbers by Stats; one place exports them"},
-	"github.com/puzpuzpuz/xsync/v3":       {[]string{"internal/depcache", "internal/ptymgr", "internal/auth", "internal/ws", "internal/keylock"}, "concurrent maps hold sessions and cells, nothing else"},
-	"golang.org/x/term":                   {[]string{"internal/client/tty", "internal/client", "cmd/ptyd", "internal/daemon", "internal/bench"}, "only a command has a person's terminal to itself"},
+	"database/sql":                       {[]string{"internal/store"}, "all SQL stands in one place, or a second database is out of reach"},
+	"modernc.org/sqlite":                 {[]string{"internal/store"}, "all SQL stands in one place, or a second database is out of reach"},
+	"github.com/gorilla/websocket":       {[]string{"internal/ws", "internal/bench"}, "write deadlines and close handling are easy to get wrong twice; bench holds the reference server"},
+	"github.com/creack/pty":              {[]string{"internal/ptymgr", "internal/bench"}, "masters are raw descriptors with rules of their own; bench holds the reference server"},
+	"net/http":                           {[]string{"internal/ws", "internal/api", "internal/daemon", "internal/client", "internal/bench", "cmd/ptyd", "cmd/ptyd-bench"}, "the core knows no transport, so that every transport shares it"},
+	"encoding/json":                      {[]string{"internal/wire", "internal/ws", "internal/api", "internal/store", "internal/client", "internal/ptymgr", "internal/daemon", "internal/config", "internal/bench", "cmd/ptyd", "cmd/ptyd-bench"}, "no JSON on the way of a byte of output"},
+	"github.com/spf13/cobra":             {[]string{"cmd/ptyd", "cmd/ptyd-bench"}, "commands and flags are the outermost layer's"},
+	"github.com/BurntSushi/toml":         {[]string{"internal/config"}, "one place reads the configuration"},
+	"github.com/VictoriaMetrics/metrics": {[]string{"internal/api"}, "packages tell their numbers by Stats; one place exports them"},
+	"github.com/puzpuzpuz/xsync/v3":      {[]string{"internal/depcache", "internal/ptymgr", "internal/auth", "internal/ws", "internal/keylock"}, "concurrent maps hold sessions and cells, nothing else"},
+	"golang.org/x/term":                  {[]string{"internal/client/tty", "internal/client", "cmd/ptyd", "internal/daemon", "internal/bench"}, "only a command has a person's terminal to itself"},
 }
 
 // benchFamily is the one group of packages that import each other freely.

@@ -3,13 +3,13 @@ package ptymgr
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"crypto/rand"
 
 	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/lazy"
 	"github.com/ptyd/ptyd/internal/problem"
 	"golang.org/x/sys/unix"
 )
@@ -28,12 +28,12 @@ const (
 )
 
 var (
-	nameRE  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	labelRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
-	idRE    = regexp.MustCompile(`^s_[0-9a-z]{26}$`)
+	nameRE  = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	labelRE = lazy.Regexp(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
+	idRE    = lazy.Regexp(`^s_[0-9a-z]{26}$`)
 )
 
-func looksLikeID(s string) bool { return idRE.MatchString(s) }
+func looksLikeID(s string) bool { return idRE().MatchString(s) }
 
 func checkName(name string) error {
 	switch {
@@ -41,7 +41,7 @@ func checkName(name string) error {
 		return problem.Field("name", "must not be empty")
 	case len(name) > MaxName:
 		return problem.Field("name", "has %d characters, at most %d are allowed", len(name), MaxName)
-	case !nameRE.MatchString(name):
+	case !nameRE().MatchString(name):
 		return problem.Field("name", "%q: letters, digits, '.', '_' and '-' are allowed, the first a letter, a digit or '_'", name)
 	case looksLikeID(name):
 		return problem.Field("name", "%q looks like an id", name)
@@ -54,7 +54,7 @@ func checkLabels(l map[string]string) error {
 		return problem.Field("labels", "%d labels, at most %d are allowed", len(l), MaxLabels)
 	}
 	for k, v := range l {
-		if len(k) > MaxLabelKey || !labelRE.MatchString(k) {
+		if len(k) > MaxLabelKey || !labelRE().MatchString(k) {
 			return problem.Field("labels", "key %q: 1 to %d letters, digits, '.', '_', '/' and '-', with a letter or digit at both ends", k, MaxLabelKey)
 		}
 		if len(v) > MaxLabel || !utf8.ValidString(v) || strings.ContainsAny(v, "\x00\n") {
@@ -167,7 +167,7 @@ func unwrapPath(err error) error {
 // inventName makes a name for a session that was given none.
 func inventName(program string) string {
 	base := strings.Map(func(r rune) rune {
-		if r < 0x80 && nameRE.MatchString("a"+string(r)) {
+		if r < 0x80 && nameRE().MatchString("a"+string(r)) {
 			return r
 		}
 		return -1
