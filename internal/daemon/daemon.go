@@ -72,8 +72,23 @@ func Start(ctx context.Context, o Options) (*Daemon, error) {
 		log: o.Log, level: o.Level, keeper: o.Keeper, cfg: o.Config, stateDir: o.Config.StateDir, ownerUID: os.Geteuid(),
 		failed: make(chan error, 2),
 	}
-	unixL, tcpL, err := d.claim(ctx)
-	if err == nil {
+	if err := d.claim(ctx); err != nil {
+		return nil, errors.Join(err, d.closeAll())
+	}
+	// The database takes longest, and needs nothing of the rest.
+	var opening sync.WaitGroup
+	var st *store.Shared
+	var stErr error
+	opening.Go(func() {
+		st, stErr = store.OpenShared(ctx, store.Options{DSN: filepath.Join(d.stateDir, "ptyd.db"), Log: d.log})
+	})
+	unixL, tcpL, err := d.listen(ctx)
+	opening.Wait()
+	if stErr == nil {
+		d.store = st
+		d.onClose(st.Close)
+	}
+	if err = errors.Join(err, stErr); err == nil {
 		err = d.build(ctx, o, tcpL.Addr().String())
 	}
 	if err != nil {
@@ -83,19 +98,24 @@ func Start(ctx context.Context, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// claim takes the state directory and opens the listeners. From here on
-// clients wait instead of being refused.
-func (d *Daemon) claim(ctx context.Context) (unixL, tcpL net.Listener, err error) {
+// claim takes the state directory.
+func (d *Daemon) claim(ctx context.Context) error {
 	if err := prepareStateDir(d.stateDir); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if d.keeper == nil { // a keeper holds the lock, and this process with it
-		l, err := takeLock(ctx, d.stateDir, filepath.Join(d.stateDir, "lock"), lockWait)
-		if err != nil {
-			return nil, nil, err
-		}
+	if d.keeper != nil {
+		return nil // it holds the lock, and this process with it
+	}
+	l, err := takeLock(ctx, d.stateDir, filepath.Join(d.stateDir, "lock"), lockWait)
+	if err == nil {
 		d.onClose(l.release)
 	}
+	return err
+}
+
+// listen opens the listeners. From here on clients wait instead of being
+// refused.
+func (d *Daemon) listen(ctx context.Context) (unixL, tcpL net.Listener, err error) {
 	if d.cfg.TLS() {
 		d.cert = &certificate{cert: d.cfg.TLSCert, key: d.cfg.TLSKey}
 		if err := d.cert.load(); err != nil {
@@ -116,10 +136,6 @@ func (d *Daemon) claim(ctx context.Context) (unixL, tcpL net.Listener, err error
 // build makes the parts from the bottom up. addr is where TCP listens.
 func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) {
 	hub := events.NewHub()
-	if d.store, err = store.OpenShared(ctx, store.Options{DSN: filepath.Join(d.stateDir, "ptyd.db"), Log: d.log}); err != nil {
-		return err
-	}
-	d.onClose(d.store.Close)
 	d.auth, err = auth.New(auth.Options{
 		Store: d.store, Now: failpoint.Now, LinkTTL: d.cfg.LinkTTL, WebTTL: d.cfg.WebTTL, Log: d.log, OwnerUID: d.ownerUID, Hub: hub,
 	})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -94,8 +95,7 @@ func (s *Store) opened(ctx context.Context) (int, error) {
 // versionOutside reads the version without a transaction: one statement on a
 // database that is as it should be.
 func (s *Store) versionOutside(ctx context.Context) (int, error) {
-	var v int
-	err := s.w.QueryRowContext(ctx, `SELECT max(version) FROM schema_version`).Scan(&v)
+	v, err := schemaVersionOf(ctx, s.w)
 	if err == nil || s.d.kind(err) != errOther {
 		return v, err
 	}
@@ -107,6 +107,11 @@ func (s *Store) versionOutside(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	return 0, err
+}
+
+func schemaVersionOf(ctx context.Context, db *sql.DB) (v int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT max(version) FROM schema_version`).Scan(&v)
+	return v, err
 }
 
 func schemaVersion(tx *txn) (int, error) {

@@ -174,7 +174,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestOpenGivesUpWithItsContext(t *testing.T) {
 	dsn := filepath.Join(t.TempDir(), "new.db")
-	w, r, err := openSQLite(dsn, settings{BusyTimeout: time.Millisecond})
+	w, r, _, err := openSQLite(dsn, settings{BusyTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

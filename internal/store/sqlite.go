@@ -32,17 +32,20 @@ var sqliteDialect = dialect{
 	kind:       sqliteKind,
 }
 
-// openSQLite opens both handles of the file at path, which it makes if needed.
-func openSQLite(path string, o settings) (w, r *sql.DB, err error) {
+// openSQLite opens both handles of the file at path, which it makes if needed;
+// fresh says that it was empty.
+func openSQLite(path string, o settings) (w, r *sql.DB, fresh bool, err error) {
 	// SQLite gives a new file, its log and its index the umask's permissions
 	// unless the file is there already.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	if err := f.Close(); err != nil {
-		return nil, nil, err
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, nil, false, err
 	}
+	fresh = info.Size() == 0
 	common := url.Values{
 		"_busy_timeout": {strconv.FormatInt(o.BusyTimeout.Milliseconds(), 10)},
 		"_foreign_keys": {"1"},
@@ -62,16 +65,16 @@ func openSQLite(path string, o settings) (w, r *sql.DB, err error) {
 	name := (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String()
 	name = strings.ReplaceAll(name, "%2F", "/")
 	if w, err = sql.Open("sqlite", name+"?"+write.Encode()); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	w.SetMaxOpenConns(1)
 	w.SetMaxIdleConns(1)
 	if r, err = sql.Open("sqlite", name+"?"+read.Encode()); err != nil {
-		return nil, nil, errors.Join(err, w.Close())
+		return nil, nil, false, errors.Join(err, w.Close())
 	}
 	r.SetMaxOpenConns(readConns)
 	r.SetMaxIdleConns(readConns)
-	return w, r, nil
+	return w, r, fresh, nil
 }
 
 func sqliteKind(err error) errKind {

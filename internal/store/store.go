@@ -59,12 +59,21 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	w, r, err := openSQLite(o.DSN, o.settings())
+	w, r, fresh, err := openSQLite(o.DSN, o.settings())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{d: &sqliteDialect, w: w, r: r, log: o.Log}
-	if err := s.migrate(ctx, migrations); err != nil {
+	// Each connection parses the schema when it is first used, a millisecond
+	// that everybody who starts the daemon waits for: both do it at once. In a
+	// file that is still empty there is nothing to parse.
+	var warm sync.WaitGroup
+	if !fresh {
+		warm.Go(func() { _, _ = schemaVersionOf(ctx, r) }) // what fails here fails again for whoever reads
+	}
+	err = s.migrate(ctx, migrations)
+	warm.Wait()
+	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.DSN, errors.Join(err, s.closeHandles()))
 	}
 	s.batch = newBatcher(s.flush)
