@@ -36,9 +36,11 @@ func init() {
 // finds no schema, all but one fail or apply a step twice. Here all succeed and
 // see one schema and one owner.
 func TestTenProcessesOpenANewDatabase(t *testing.T) {
-	for _, e := range engines {
-		t.Run(e.name, func(t *testing.T) {
-			dsn := filepath.Join(t.TempDir(), "new.db")
+	for name, dsn := range map[string]string{
+		"no file":    filepath.Join(t.TempDir(), "new.db"),
+		"empty file": writeTemp(t, nil), // so that all migrate
+	} {
+		t.Run(name, func(t *testing.T) {
 			owners := map[string]int{}
 			for _, id := range finish[string](t, startChildren(t, 10, "open", dsn, nil)) {
 				owners[id]++
@@ -173,7 +175,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenGivesUpWithItsContext(t *testing.T) {
-	dsn := filepath.Join(t.TempDir(), "new.db")
+	dsn := writeTemp(t, nil) // has no tables: to open it is to write
 	w, r, _, err := openSQLite(dsn, settings{BusyTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

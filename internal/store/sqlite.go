@@ -37,6 +37,9 @@ var sqliteDialect = dialect{
 func openSQLite(path string, o settings) (w, r *sql.DB, fresh bool, err error) {
 	// SQLite gives a new file, its log and its index the umask's permissions
 	// unless the file is there already.
+	if err := lay(path); err != nil {
+		return nil, nil, false, err
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, false, err
