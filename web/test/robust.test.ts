@@ -1,7 +1,7 @@
 import headless from "@xterm/headless";
 import type { Terminal as BrowserTerminal } from "@xterm/xterm";
 import { describe, expect, it } from "vitest";
-import { keepParsing } from "../src/term/robust";
+import { keepParsing, openCharacter } from "../src/term/robust";
 
 const { Terminal } = headless;
 
@@ -37,5 +37,30 @@ describe("keepParsing", () => {
     await t.write("still here");
     expect(t.reports).toHaveLength(1);
     expect(t.screen()).toBe("still here|||");
+  });
+
+  it("keeps characters whole wherever they are cut", async () => {
+    const text = "\u2026\u2019\u{20000}\u{1f600}\u00e9|";
+    const bytes = new TextEncoder().encode(text);
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const t = make();
+      for (const part of [bytes.subarray(0, cut), bytes.subarray(cut)]) {
+        await new Promise<void>((done) => t.term.write(part, done));
+      }
+      expect(t.screen().split("|")[0], `cut at ${cut}`).toBe(text.slice(0, -1));
+    }
+    const t = make();
+    for (const b of bytes) await new Promise<void>((done) => t.term.write(new Uint8Array([b]), done));
+    expect(t.screen().split("|")[0]).toBe(text.slice(0, -1));
+  });
+
+  it("does not wait for what is no character", () => {
+    expect(openCharacter(new Uint8Array([0x61]))).toBe(0);
+    expect(openCharacter(new Uint8Array([0xe2, 0x80]))).toBe(2);
+    expect(openCharacter(new Uint8Array([0xe2, 0x80, 0xa6]))).toBe(0);
+    expect(openCharacter(new Uint8Array([0x80, 0x80, 0x80, 0x80]))).toBe(0);
+    expect(openCharacter(new Uint8Array([0xf0, 0x9f, 0x98]))).toBe(3);
+    expect(openCharacter(new Uint8Array([0xff]))).toBe(0);
+    expect(openCharacter(new Uint8Array(0))).toBe(0);
   });
 });
