@@ -360,7 +360,7 @@ func TestSend(t *testing.T) {
 
 func TestResizeRenameKillRm(t *testing.T) {
 	d := startDaemon(t)
-	d.session("s", "sh", "-c", `trap 'echo "size $(stty size)"' WINCH; echo ready; while :; do read x; done`)
+	d.session("s", "sh", "-c", `trap 'echo "size $(stty size)"' WINCH; echo ready; while :; do sleep 0.05; done`)
 	d.ptyd("wait", "s", "--text", "ready").ok(t)
 	d.ptyd("resize", "s", "100x40").ok(t)
 	d.ptyd("wait", "s", "--text", "size 40 100", "--timeout", "30s").ok(t)

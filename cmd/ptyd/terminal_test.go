@@ -242,7 +242,7 @@ func TestDetachKeysCanBeChosen(t *testing.T) {
 
 func TestTheSessionFollowsTheWindow(t *testing.T) {
 	d := startDaemon(t)
-	x := d.in("run", "--name", "s", "--", "sh", "-c", `trap 'echo "size $(stty size)."' WINCH; echo READY; while :; do read x; done`)
+	x := d.in("run", "--name", "s", "--", "sh", "-c", `trap 'echo "size $(stty size)."' WINCH; echo READY; while :; do sleep 0.05; done`)
 	x.await("READY")
 	if err := pty.Setsize(x.master, &pty.Winsize{Cols: 77, Rows: 22}); err != nil {
 		t.Fatal(err)
