@@ -10,7 +10,7 @@ function make() {
   const reports: unknown[] = [];
   keepParsing(term as unknown as BrowserTerminal, (e) => reports.push(e));
   const write = (s: string) => new Promise<void>((done) => term.write(s, done));
-  const screen = () => Array.from({ length: 4 }, (_, i) => term.buffer.active.getLine(i)!.translateToString(true)).join("|");
+  const screen = () => Array.from({ length: 4 }, (_, i) => term.buffer.active.getLine(term.buffer.active.baseY + i)!.translateToString(true)).join("|");
   return { term, reports, write, screen };
 }
 
@@ -26,6 +26,23 @@ describe("keepParsing", () => {
     const t = make();
     await t.write("\x1b[1;1Htop\x1b[2;1H0123456789\x1b[3;1Hx\x1b[2;4H\x1b[1J");
     expect(t.screen()).toBe("|    456789|x|");
+  });
+
+  it("erases above from the last column without touching the scrollback", async () => {
+    const t = make();
+    await t.write("x".repeat(40) + "\r\n" + "y".repeat(20) + "\x1b[2;10H\x1b[1J");
+    const lines = Array.from({ length: t.term.buffer.active.length }, (_, i) => t.term.buffer.active.getLine(i)!);
+    expect(t.reports).toEqual([]);
+    expect(lines.map((l) => l.isWrapped)).toEqual([false, true, false, false, false, true]);
+  });
+
+  it.each(["S", "T", "L", "M", "I", "Z", "b"])("bounds the count of CSI %s", async (final) => {
+    const t = make();
+    const start = performance.now();
+    await t.write("x\x1b[2147483647" + final + "\x1b[2J\x1b[Hdone");
+    expect(t.reports).toEqual([]);
+    expect(t.screen()).toBe("done|||");
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 
   it("goes on after an exception in a handler", async () => {
