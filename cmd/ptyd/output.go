@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ptyd/ptyd/internal/config"
 	"github.com/ptyd/ptyd/internal/problem"
 )
 
@@ -138,6 +139,26 @@ func pairs(flag string, list []string) (map[string]string, error) {
 		m[k] = v
 	}
 	return m, nil
+}
+
+// byteSize is a flag of bytes, with a unit.
+type byteSize int64
+
+func (n *byteSize) String() string {
+	if *n == 0 {
+		return ""
+	}
+	return config.FormatSize(int64(*n))
+}
+
+func (n *byteSize) Type() string { return "size" }
+
+func (n *byteSize) Set(s string) error {
+	v, err := config.ParseSize(s)
+	if err == nil {
+		*n = byteSize(v)
+	}
+	return err
 }
 
 // duration is a flag that also takes days.

@@ -21,6 +21,8 @@ func newRun(g *globals) *cobra.Command {
 		detach      bool
 		env, labels []string
 		key         string
+		memory      byteSize
+		pids        int
 	)
 	cmd := &cobra.Command{
 		Use:   "run [flags] [--] [CMD [ARG]...]",
@@ -35,11 +37,15 @@ Over the socket the session starts in the current directory, otherwise in the
 home directory of the daemon's user. It gets the daemon's clean environment and
 what --env adds, not the environment of this command.
 
+--memory and --pids bound all of the session's processes together. They need
+cgroups with these controllers (see ptyd doctor) and are refused without them.
+
 Where standard input or output is no terminal, SIGINT, SIGTERM and SIGQUIT are
 passed on to the session; a second one ends this command and leaves the session.`,
 		Example: `  ptyd run
   ptyd run --name build -- make -j4
   ptyd run -d --name web --cwd /srv/web --env PORT=8080 -- ./server
+  ptyd run --memory 512M --pids 200 -- ./build.sh
   id=$(ptyd run -d -- bash -c 'sleep 5; exit 3'); ptyd wait "$id" --exit
   echo 'print(6*7)' | ptyd run -- python3`,
 		Args: cobra.ArbitraryArgs,
@@ -59,6 +65,12 @@ passed on to the session; a second one ends this command and leaves the session.
 			}
 			if n.Labels, err = pairs("label", labels); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("memory") {
+				n.Memory = (*int64)(&memory)
+			}
+			if cmd.Flags().Changed("pids") {
+				n.Pids = &pids
 			}
 			if n.Cwd, err = workDir(c, n.Cwd); err != nil {
 				return err
@@ -85,9 +97,11 @@ passed on to the session; a second one ends this command and leaves the session.
 	f.StringArrayVarP(&labels, "label", "l", nil, "label the session with `KEY=VALUE`")
 	f.IntVar(&n.Cols, "cols", 0, "width; by default this terminal's, or 80")
 	f.IntVar(&n.Rows, "rows", 0, "height; by default this terminal's, or 24")
+	f.Var(&memory, "memory", "memory that its processes together may use, such as 512M; 0 is no limit")
+	f.IntVar(&pids, "pids", 0, "processes and threads that it may have; 0 is no limit")
 	f.StringVar(&key, "idempotency-key", "", "repeating the command with the same `KEY` gives the same session")
 	v.flags(cmd)
-	for _, name := range []string{"name", "env", "label", "cols", "rows", "idempotency-key", "reconnect"} {
+	for _, name := range []string{"name", "env", "label", "cols", "rows", "memory", "pids", "idempotency-key", "reconnect"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagDirname("cwd")

@@ -64,7 +64,10 @@ type fakeDaemon struct {
 func (*fakeDaemon) Limits() Limits {
 	return Limits{SessionsPerOwner: 5, SessionsTotal: 10, GraceMS: 200}
 }
-func (*fakeDaemon) Disk() Disk      { return Disk{FreeBytes: 2, MinFreeBytes: 1, OK: true} }
+func (*fakeDaemon) Disk() Disk { return Disk{FreeBytes: 2, MinFreeBytes: 1, OK: true} }
+func (*fakeDaemon) Cgroups() Cgroups {
+	return Cgroups{Reason: "a test has none", Missing: map[string]string{"memory": "none"}}
+}
 func (*fakeDaemon) Notes() []string { return nil }
 func (*fakeDaemon) Processes() (*Keeper, Worker) {
 	return &Keeper{PID: 1}, Worker{PID: os.Getpid(), Generation: 1}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/cgroup"
 	"github.com/ptyd/ptyd/internal/ptymgr"
 )
 
@@ -72,7 +73,30 @@ type Session struct {
 	Offset    uint64            `json:"offset" doc:"Bytes of output so far."`
 	Oldest    uint64            `json:"oldest_offset" doc:"The first byte of output that is still kept."`
 	Viewers   int               `json:"viewers"`
-	Error     string            `json:"error,omitempty" doc:"Why it is lost or could not start."`
+	Memory    int64             `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit."`
+	Pids      int               `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit."`
+	Usage     *Usage            `json:"usage" doc:"What it uses now; null when it has ended, and where it has no cgroup."`
+	Error     string            `json:"error,omitempty" doc:"Why it is lost or could not start, or that the kernel killed something of it for want of memory."`
+}
+
+// Usage is what a session's processes use together.
+type Usage struct {
+	MemoryBytes *int64 `json:"memory_bytes" doc:"null where the memory controller is not there."`
+	Pids        *int64 `json:"pids" doc:"Processes and threads; null where the pids controller is not there."`
+	CPUUs       *int64 `json:"cpu_us" doc:"Microseconds of processor time since it began."`
+}
+
+func toUsage(u *cgroup.Usage) *Usage {
+	if u == nil {
+		return nil
+	}
+	known := func(n int64) *int64 {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
+	return &Usage{MemoryBytes: known(u.Memory), Pids: known(u.Pids), CPUUs: known(u.CPU.Microseconds())}
 }
 
 func toSession(in ptymgr.Info, ownerName string) Session {
@@ -80,7 +104,7 @@ func toSession(in ptymgr.Info, ownerName string) Session {
 		ID: in.ID, Name: in.Name, State: in.State, Owner: in.Owner, OwnerName: ownerName,
 		Argv: in.Argv, Cwd: in.Cwd, Labels: in.Labels, Cols: in.Cols, Rows: in.Rows, PID: in.PID,
 		ExitCode: in.ExitCode, CreatedAt: stamp{in.CreatedAt}, StartedAt: stampPtr(in.StartedAt), EndedAt: stampPtr(in.EndedAt),
-		Epoch: fmt.Sprintf("%016x", in.Epoch), Offset: in.Offset, Oldest: in.Oldest, Viewers: in.Viewers, Error: in.Error,
+		Epoch: fmt.Sprintf("%016x", in.Epoch), Offset: in.Offset, Oldest: in.Oldest, Viewers: in.Viewers, Memory: in.MemoryLimit, Pids: in.PidsLimit, Error: in.Error,
 	}
 	if out.Argv == nil {
 		out.Argv = []string{}
@@ -105,6 +129,8 @@ type CreateSession struct {
 	Name        string            `json:"name" doc:"Unique among the living sessions; one is made up when absent."`
 	Labels      map[string]string `json:"labels"`
 	OutputLimit int64             `json:"output_limit" doc:"Bytes of output to keep, at most the configured limit."`
+	Memory      *int64            `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit. The default is configured." min:"0"`
+	Pids        *int              `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit. The default is configured." min:"0"`
 }
 
 // PatchSession changes a session; absent members stay.
@@ -327,6 +353,7 @@ type Status struct {
 	Sessions  map[string]int `json:"sessions" doc:"By state."`
 	Viewers   int            `json:"viewers"`
 	Limits    Limits         `json:"limits"`
+	Cgroups   Cgroups        `json:"cgroups"`
 	Disk      Disk           `json:"disk"`
 	Notes     []string       `json:"notes" doc:"What an operator should know, for people."`
 }
@@ -345,6 +372,13 @@ type Worker struct {
 	BytesRecovered int64 `json:"bytes_recovered" doc:"Output that was in flight when the worker before died."`
 }
 
+// Cgroups tells whether each session has a cgroup of its own.
+type Cgroups struct {
+	Path    *string           `json:"path" doc:"The daemon's own part of the tree; null where there is none: then what leaves a session's process tree and clears its environment survives the session's end."`
+	Reason  string            `json:"reason,omitempty" doc:"Why there is none, or why a session went without."`
+	Missing map[string]string `json:"missing" doc:"Controllers that limits need and that are not there, and why."`
+}
+
 // Limits are the limits in force.
 type Limits struct {
 	SessionsPerOwner int   `json:"sessions_per_owner"`
@@ -352,6 +386,8 @@ type Limits struct {
 	OutputLimit      int64 `json:"output_limit"`
 	RemoveAfterS     int64 `json:"remove_after_s" doc:"0: ended sessions stay until they are removed."`
 	GraceMS          int64 `json:"grace_ms"`
+	SessionMemory    int64 `json:"session_memory" doc:"Of a session that asks for none; 0: no limit."`
+	SessionPids      int   `json:"session_pids" doc:"Of a session that asks for none; 0: no limit."`
 }
 
 // Disk is the disk of the state directory.

@@ -34,7 +34,7 @@ var kinds = map[problem.Code]struct {
 	problem.RateLimited:      {http.StatusTooManyRequests, "Too many attempts"},
 	problem.LimitReached:     {http.StatusTooManyRequests, "Limit reached"},
 	problem.Internal:         {http.StatusInternalServerError, "Internal error"},
-	problem.Unsupported:      {http.StatusNotImplemented, "Not supported"},
+	problem.Unsupported:      {http.StatusUnprocessableEntity, "Not supported here"},
 	problem.Unavailable:      {http.StatusServiceUnavailable, "Not available now"},
 	problem.DiskFull:         {http.StatusInsufficientStorage, "Disk full"},
 }

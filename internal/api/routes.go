@@ -56,7 +56,7 @@ func routes() []route {
 			params:  []param{{name: "Idempotency-Key", in: "header", kind: "string", doc: "Repeating a request with its key gives the same session (status 200), however often it is sent."}},
 			headers: []param{{name: "Idempotency-Replayed", kind: "string", doc: "true: the session was made by an earlier request with the key."}},
 			codes: []problem.Code{problem.NameTaken, problem.Gone, problem.IdempotencyReuse, problem.ExecFailed,
-				problem.LimitReached}},
+				problem.LimitReached, problem.Unsupported}},
 		{method: get, pattern: "/v1/sessions/{id}", action: auth.SessionRead, tag: "sessions", status: 200,
 			summary: "Get a session", op: jsonOp((*Server).getSession), params: []param{idParam}, codes: []problem.Code{problem.NotFound}},
 		{method: patch, pattern: "/v1/sessions/{id}", action: auth.SessionWrite, tag: "sessions", status: 200,

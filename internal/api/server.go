@@ -44,6 +44,7 @@ type Daemon interface {
 	Disk() Disk
 	Notes() []string // what an operator should know
 	Ready() error    // nil while requests are served
+	Cgroups() Cgroups
 	// Processes tells who runs the daemon; keeper is nil where there is none.
 	Processes() (keeper *Keeper, worker Worker)
 }

@@ -46,7 +46,9 @@ func (s *Server) session(c *call, in ptymgr.Info) Session {
 	if in.Owner != c.p.UserID {
 		name = s.auth.UserName(c.r.Context(), in.Owner)
 	}
-	return toSession(in, name)
+	out := toSession(in, name)
+	out.Usage = toUsage(s.mgr.Usage(in.ID))
+	return out
 }
 
 func (s *Server) createSession(c *call, in CreateSession) (Session, error) {
@@ -67,6 +69,7 @@ func (s *Server) createSession(c *call, in CreateSession) (Session, error) {
 	info, existing, err := s.mgr.Create(c.r.Context(), ptymgr.Spec{
 		Argv: in.Argv, Shell: in.Shell, Cwd: in.Cwd, Env: env, Cols: given(in.Cols), Rows: given(in.Rows), Name: in.Name,
 		Labels: in.Labels, Owner: c.p.UserID, IdempotencyKey: key, OutputLimit: in.OutputLimit,
+		MemoryLimit: in.Memory, PidsLimit: in.Pids,
 	})
 	if err != nil {
 		return Session{}, err

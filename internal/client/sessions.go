@@ -72,6 +72,8 @@ type NewSession struct {
 	Rows   int               `json:"rows,omitempty"`
 	Name   string            `json:"name,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+	Memory *int64            `json:"memory_limit,omitempty"` // bytes; 0 is no limit
+	Pids   *int              `json:"pids_limit,omitempty"`   // processes and threads; 0 is no limit
 }
 
 // Filter selects sessions; zero values select all.

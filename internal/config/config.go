@@ -25,6 +25,8 @@ type Config struct {
 	MinFree          int64
 	RemoveAfter      time.Duration
 	Grace            time.Duration
+	SessionMemory    int64
+	SessionPids      int
 
 	AuditKeep    time.Duration
 	AuditMaxRows int

@@ -63,6 +63,10 @@ var Keys = []Key{
 		bind: func(c *Config) Value { return duration{&c.RemoveAfter, 0, 10 * year} }},
 	{Name: "grace", Group: "Sessions", Doc: "Time between TERM and KILL when a session is closed or the daemon stops.", Live: true,
 		bind: func(c *Config) Value { return duration{&c.Grace, 0, 5 * time.Minute} }},
+	{Name: "session_memory", Group: "Sessions", Doc: "Memory that all processes of a session together may use, where it asks for no limit itself. 0 sets none. Needs cgroups with the memory controller: sessions are refused where they are not there.", Live: true,
+		bind: func(c *Config) Value { return size{&c.SessionMemory, 0, 1 << 50} }},
+	{Name: "session_pids", Group: "Sessions", Doc: "Processes and threads that a session may have, where it asks for no limit itself. 0 sets none. Needs cgroups with the pids controller: sessions are refused where they are not there.", Live: true,
+		bind: func(c *Config) Value { return integer{&c.SessionPids, 0, 1 << 22} }},
 
 	{Name: "audit_keep", Group: "Audit", Doc: "How long audit rows are kept. 0 keeps them for ever.", Live: true,
 		bind: func(c *Config) Value { return duration{&c.AuditKeep, 0, 100 * year} }},

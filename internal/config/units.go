@@ -16,6 +16,7 @@ var units = []struct {
 }{
 	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1},
+	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, // as systemd and containers write them
 }
 
 // ParseSize reads a number of bytes such as "8MiB", "500MB" or "4096".
@@ -29,7 +30,7 @@ func ParseSize(s string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(num, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a size such as 8MiB, 500MB or 4096", s)
+		return 0, fmt.Errorf("%q is not a size such as 8MiB, 512M, 500MB or 4096", s)
 	}
 	if int64(n) > math.MaxInt64/factor {
 		return 0, fmt.Errorf("%q is too large", s)

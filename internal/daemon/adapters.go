@@ -34,7 +34,18 @@ func (d *Daemon) sessionConfig(c *config.Config) ptymgr.Config {
 	return ptymgr.Config{
 		MaxPerOwner: c.SessionsPerOwner, MaxTotal: c.SessionsTotal, OutputLimit: c.OutputLimit, OutputTotal: c.OutputTotal,
 		RemoveAfter: c.RemoveAfter, Grace: grace, Shell: c.Shell, MinFree: d.checkDisk,
+		MemoryLimit: c.SessionMemory, PidsLimit: c.SessionPids, Cgroups: d.cgroups, NoCgroups: d.noCgroups,
 	}
+}
+
+// Cgroups implements api.Daemon.
+func (d *Daemon) Cgroups() api.Cgroups {
+	c := d.mgr.Cgroups()
+	out := api.Cgroups{Reason: c.Why, Missing: c.Missing}
+	if c.Path != "" {
+		out.Path = &c.Path
+	}
+	return out
 }
 
 // Limits implements api.Daemon.
@@ -43,6 +54,7 @@ func (d *Daemon) Limits() api.Limits {
 	return api.Limits{
 		SessionsPerOwner: c.SessionsPerOwner, SessionsTotal: c.SessionsTotal, OutputLimit: c.OutputLimit,
 		RemoveAfterS: int64(c.RemoveAfter / time.Second), GraceMS: int64(c.Grace / time.Millisecond),
+		SessionMemory: c.SessionMemory, SessionPids: c.SessionPids,
 	}
 }
 
@@ -74,6 +86,9 @@ func (d *Daemon) Notes() []string {
 	}
 	if c.Insecure && !c.TLS() && !config.IsLoopback(c.Listen) {
 		notes = append(notes, "passwords, tokens and terminals are readable on the network: there is no TLS")
+	}
+	if g := d.mgr.Cgroups(); g.Why != "" {
+		notes = append(notes, "a program that leaves its session and clears its environment survives the session's end: "+g.Why)
 	}
 	return notes
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ptyd/ptyd/internal/api"
 	"github.com/ptyd/ptyd/internal/auth"
+	"github.com/ptyd/ptyd/internal/cgroup"
 	"github.com/ptyd/ptyd/internal/config"
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/failpoint"
@@ -46,6 +47,9 @@ type Daemon struct {
 	// mu guards cfg.
 	mu  sync.Mutex
 	cfg config.Config
+
+	cgroups   *cgroup.Tree // nil: sessions have none
+	noCgroups string       // why
 
 	keeper *Keeper
 	store  *store.Shared
@@ -145,6 +149,7 @@ func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) 
 	if err := d.auth.EnsureOwner(ctx); err != nil {
 		return fmt.Errorf("make the first admin: %w", err)
 	}
+	d.openCgroups()
 	vault, err := d.vault()
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ var layer = map[string]int{
 	"internal/keylock":  1,
 	"internal/depcache": 1,
 	"internal/config":   1,
+	"internal/cgroup":   1,
 
 	"internal/auth": 2, // who calls and what they may do; knows no SQL and no HTTP
 

@@ -29,7 +29,7 @@ const (
 	RateLimited      Code = "rate_limited"           // 429
 	LimitReached     Code = "limit_reached"          // 429: sessions per owner or in all
 	Internal         Code = "internal"               // 500
-	Unsupported      Code = "unsupported"            // 501
+	Unsupported      Code = "unsupported"            // 422: this machine or release cannot do it
 	Unavailable      Code = "unavailable"            // 503: shutting down, database gone
 	DiskFull         Code = "disk_full"              // 507
 )

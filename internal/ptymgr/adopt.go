@@ -73,6 +73,7 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 	m.inPipe.empty() // whoever it was for has it in its count
 	out.empty()      // bytes of a session that is not there any more
 	failpoint.Hit("ptymgr.adopt.taken")
+	m.sweepGroups(ctx) // before anything is called lost
 	lost, err := m.store.LoseUnfinished(ctx, m.known(), time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("mark lost sessions: %w", err)
@@ -81,6 +82,19 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 		m.log.Warn("sessions are lost: nothing of them outlived the last daemon", zap.Int("count", len(lost)), zap.Strings("sessions", lost))
 	}
 	return living, nil
+}
+
+// sweepGroups looks at the cgroups that an earlier process left. What goes on in
+// the group of a session that ended by itself is left alone, as after a logout.
+func (m *Manager) sweepGroups(ctx context.Context) {
+	m.groups.sweep(func(id string) (living, lost bool) {
+		if s, ok := m.sessions.Load(id); ok {
+			i := s.Info()
+			return !i.State.Ended(), i.State == Lost
+		}
+		row, err := m.store.GetSession(ctx, id)
+		return false, err == nil && (!row.State.Ended() || row.State == Lost)
+	})
 }
 
 // known are the ids of all sessions whose descriptors are here: the ended ones
@@ -106,6 +120,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 		}
 		if s == nil && h.Pidfd >= 0 {
 			killTree(h.Pidfd, id, pid)
+			m.groups.destroy(id)
 		}
 		if s == nil || isClosed(s.done) {
 			for _, fd := range rest {
@@ -150,7 +165,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 	s.pid, s.began = pid, int64(blk.u64(blkBegan).Load())
 	s.doubt = blk.u32(blkOpened).Load() == 0
 	if st, at, ok := blk.status(); ok {
-		s.endLocked(st, at)
+		s.endLocked(st, at, m.groups.oomText(id))
 		s.in.closed = true
 		s.put = h.Master < 0 && h.Pidfd < 0
 		ring.Seal()

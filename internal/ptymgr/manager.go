@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/ptyd/ptyd/internal/cgroup"
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/ident"
@@ -37,6 +38,13 @@ type Config struct {
 	BaseEnv     []string      // nil: BaseEnv()
 	Shell       string        // "": LoginShell()
 	Home        string        // where sessions start that name no directory; "": HOME of the base environment
+	// Limits of sessions that ask for none; 0 none.
+	MemoryLimit int64 // bytes
+	PidsLimit   int   // processes and threads
+	// Cgroups is where sessions have a cgroup each; nil: they have none, and
+	// NoCgroups says why. Both stay as they are at the start.
+	Cgroups   *cgroup.Tree
+	NoCgroups string
 	// MinFree, when not nil, refuses new sessions where the disk is short.
 	MinFree func() error
 }
@@ -85,6 +93,7 @@ type Manager struct {
 	log      *zap.Logger
 	loop     *loop
 	scribe   *scribe
+	groups   *groups
 	sessions *xsync.MapOf[string, *Session]
 	creating keylock.Locks // per owner and idempotency key
 	editing  keylock.Locks // per session: row and memory change together
@@ -118,6 +127,7 @@ func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*
 		starts: make(chan struct{}, maxStarts)}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
+	m.groups = newGroups(c, m.log)
 	_, m.inPipe = vault.Pipes()
 	// What the daemon inherited must not reach a session (EINVAL: before Linux 5.11).
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -167,6 +177,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 	if err := spec.complete(cfg); err != nil {
 		return Info{}, false, err
 	}
+	if err := m.groups.check(cgroup.Limits{Memory: *spec.MemoryLimit, Pids: *spec.PidsLimit}); err != nil {
+		return Info{}, false, err
+	}
 	if err := m.enter(); err != nil {
 		return Info{}, false, err
 	}
@@ -186,6 +199,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 	row := Record{
 		ID: ident.New("s"), Name: spec.Name, Owner: spec.Owner, State: Starting, Argv: spec.Argv, Cwd: spec.Cwd, Env: spec.Env,
 		Labels: spec.Labels, Cols: spec.Cols, Rows: spec.Rows, CreatedAt: time.Now(), Epoch: newEpoch(),
+		MemoryLimit: *spec.MemoryLimit, PidsLimit: *spec.PidsLimit,
 	}
 	limits := Limits{PerOwner: cfg.MaxPerOwner, Total: cfg.MaxTotal}
 	for try := 0; ; try++ {

@@ -38,6 +38,7 @@ func (m *Manager) sweep() {
 		case <-m.over:
 		case <-time.After(min(age, retainEvery)):
 		}
+		m.groups.dropStale()
 		err := m.retain(ctx)
 		if after > 0 && time.Since(aged) >= age {
 			err = errors.Join(err, m.removeOld(ctx, after, sweepBatch))

@@ -121,6 +121,7 @@ func (sc *scribe) writeEnds() bool {
 		if err == nil {
 			failpoint.Hit("ptymgr.end.recorded")
 			sc.m.putBy(s)
+			sc.m.groups.drop(s.id) // last: its end may have been told by it
 		}
 		sc.mu.Lock()
 		if err != nil {

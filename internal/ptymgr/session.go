@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ptyd/ptyd/internal/buffer"
+	"github.com/ptyd/ptyd/internal/cgroup"
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/ptymgr/stage"
@@ -29,7 +30,8 @@ type Session struct {
 	began int64  // CLOCK_BOOTTIME of the fork, nanoseconds
 	doubt bool   // whether it was let through its gate: its daemon died there
 	pid   int
-	pidfd int // closed with the master
+	pidfd int           // closed with the master
+	group *cgroup.Group // of a start; later groups.of finds it
 
 	fdmu   sync.RWMutex // guards master: shared over calls on it that never block, whole to close it
 	master int          // −1 once closed
@@ -130,8 +132,14 @@ func (s *Session) reap() bool {
 func (s *Session) ended() {
 	now := time.Now()
 	s.mu.Lock()
-	s.endLocked(s.status, now)
 	st := s.status
+	s.mu.Unlock()
+	oom := s.m.groups.oomText(s.id)
+	if !st.Known {
+		s.m.groups.kill(s.id) // nothing of a session that is called lost lives
+	}
+	s.mu.Lock()
+	s.endLocked(st, now, oom)
 	s.mu.Unlock()
 	failpoint.Hit("ptymgr.end.reaped")
 	s.blk.end(st, now) // from here on the end survives a crash
@@ -145,8 +153,8 @@ func (s *Session) ended() {
 	s.m.retainSoon()
 }
 
-// endLocked puts the end into the record.
-func (s *Session) endLocked(st ExitStatus, at time.Time) {
+// endLocked puts the end into the record; note is what else is known of it.
+func (s *Session) endLocked(st ExitStatus, at time.Time, note string) {
 	s.rec.State = Exited
 	why := ""
 	switch abandoned := s.m.abandoned.Load(); {
@@ -159,6 +167,8 @@ func (s *Session) endLocked(st ExitStatus, at time.Time) {
 	}
 	if why != "" {
 		s.rec.State, s.rec.Error, st = Lost, why, ExitStatus{}
+	} else {
+		s.rec.Error = note
 	}
 	s.rec.ExitCode, s.rec.Signal = st.Code, st.Signal
 	s.rec.EndedAt = at

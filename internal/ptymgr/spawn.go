@@ -206,10 +206,14 @@ func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) 
 		if err != nil {
 			_ = m.vault.Drop(name)
 			s.bury()
+			m.groups.drop(s.id)
 			s.closeMaster()
 			ring.Close()
 		}
 	}()
+	if s.group, err = m.groups.create(r.ID, r.limits()); err != nil {
+		return nil, err
+	}
 	s.blk.begin(r.ID)
 	if err := m.vault.Keep(name, master, ring.FD()); err != nil {
 		return nil, fmt.Errorf("store the session's descriptors: %w", err)
@@ -260,22 +264,31 @@ func (s *Session) fork(ctx context.Context, path string, argv, env []string, sla
 		return outOf(err)
 	}
 	defer unix.Close(errs[0])
+	dir, attr, err := s.attrs([]uintptr{slave, slave, slave, uintptr(gate[0]), uintptr(errs[1])})
+	if err != nil {
+		unix.Close(errs[1])
+		return err
+	}
+	attr.Env = env
 	began := bootTime()
-	s.pid, _, err = syscall.StartProcess(exe, args, &syscall.ProcAttr{
-		Dir:   s.rec.Cwd,
-		Env:   env,
-		Files: []uintptr{slave, slave, slave, uintptr(gate[0]), uintptr(errs[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0, PidFD: &s.pidfd, Cloneflags: s.m.vault.CloneFlags()},
-	})
+	s.began = began
+	s.pid, _, err = syscall.StartProcess(exe, args, attr)
 	unix.Close(errs[1])
+	if dir != nil {
+		dir.Close()
+	}
 	if err != nil {
 		s.pid = 0
 		return s.execError(path, err)
 	}
+	if dir != nil {
+		if err := s.enter(errs[0], s.rec.limits()); err != nil {
+			return err
+		}
+	}
 	failpoint.Hit("ptymgr.start.forked")
 	p, _ := readStat(s.pid)
 	s.blk.process(s.pid, p.start, began, time.Now())
-	s.began = began
 	if err = s.m.vault.Keep(s.kept, s.pidfd); err == nil {
 		err = s.m.vault.Settle(ctx)
 	}
@@ -305,12 +318,7 @@ func (s *Session) bury() {
 		return
 	}
 	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
-	fds := []unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	await(s.pidfd)
 	s.m.vault.Exit(s.pid, s.pidfd, s.began)
 }
 

@@ -38,10 +38,10 @@ func readStat(pid int) (p proc, ok bool) {
 	return p, err == nil
 }
 
-// tree finds what lives of a session: the leader's session, its descendants
-// and theirs, and whatever carries the session's mark in its environment (a
-// program that left by setsid and a double fork). One that also clears its
-// environment escapes.
+// tree finds what lives of a session without the help of a cgroup: the leader's
+// session, its descendants and theirs, and whatever carries the session's mark
+// in its environment (a program that left by setsid and a double fork). One that
+// also clears its environment escapes it.
 func tree(leader int, mark string) []proc {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -130,6 +130,22 @@ func (p proc) ask() {
 	p.signal(unix.SIGCONT)
 }
 
+// left are the living processes of a session: those in its cgroup, where it has
+// one, and those that its tree and its mark lead to.
+func (m *Manager) left(s *Session) []proc {
+	all := tree(s.pid, s.id)
+	seen := map[proc]bool{}
+	for _, p := range all {
+		seen[p] = true
+	}
+	for _, p := range m.groups.procs(s.id) {
+		if !seen[p] {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // killWait is how long after KILL something may still live: then it is beyond
 // us (another user's process, or one that is stuck in the kernel).
 const killWait = 2 * time.Second
@@ -152,9 +168,10 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 	step := 5 * time.Millisecond
 	var killed time.Time
 	for {
-		left := tree(s.pid, s.id)
+		left := m.left(s)
 		ended := isClosed(s.done)
 		if ended && len(left) == 0 {
+			m.groups.dropStale()
 			return s.Info(), nil
 		}
 		now := time.Now()
@@ -164,6 +181,9 @@ func (m *Manager) Close(ctx context.Context, id string, grace time.Duration) (In
 		}
 		if hard && now.Sub(killed) > killWait {
 			return s.abandon(left)
+		}
+		if hard {
+			m.groups.kill(s.id) // at once, whatever forks meanwhile
 		}
 		for _, p := range left {
 			if hard {

@@ -3,6 +3,8 @@ package ptymgr
 import (
 	"context"
 	"time"
+
+	"github.com/ptyd/ptyd/internal/cgroup"
 )
 
 // State is where a session is in its life: starting → running → exited | lost.
@@ -31,6 +33,11 @@ type Spec struct {
 	Owner          string            // user id
 	IdempotencyKey string            // "" for none; a repeated key gives the same session
 	OutputLimit    int64             // bytes of output kept; 0 is the configured limit
+	// Limits of all its processes together: nil is the configured one, 0 none.
+	// Left out of the digest of a request where they are not given, so that one
+	// of an older release is the same request.
+	MemoryLimit *int64 `json:",omitempty"` // bytes
+	PidsLimit   *int   `json:",omitempty"` // processes and threads
 }
 
 // Record is a session as the store keeps it.
@@ -49,7 +56,13 @@ type Record struct {
 	StartedAt, EndedAt time.Time // zero when not yet
 	Epoch              uint64
 	FinalOffset        uint64 // bytes of output in all, once ended
-	Error              string // why it is lost or could not start
+	Error              string // why it is lost or could not start, or what the kernel did to it
+	MemoryLimit        int64  // bytes of all its processes; 0 none
+	PidsLimit          int    // processes and threads; 0 none
+}
+
+func (r Record) limits() cgroup.Limits {
+	return cgroup.Limits{Memory: r.MemoryLimit, Pids: r.PidsLimit}
 }
 
 // Info is a session as callers see it: the record with the live facts.

@@ -24,7 +24,9 @@ const (
 	MaxLabels   = 64
 	MaxLabelKey = 63
 	MaxLabel    = 256
-	MaxKey      = 255 // an idempotency key
+	MaxKey      = 255     // an idempotency key
+	MinMemory   = 1 << 20 // a session's limit; less does not even start a shell
+	MaxPids     = 1 << 22 // the kernel has no more
 )
 
 var (
@@ -117,6 +119,18 @@ func (s *Spec) complete(cfg Config) error {
 	}
 	if s.OutputLimit < buffer.MinLimit || s.OutputLimit > cfg.OutputLimit {
 		return problem.Field("output_limit", "%d bytes are not within %d and the configured %d", s.OutputLimit, buffer.MinLimit, cfg.OutputLimit)
+	}
+	if s.MemoryLimit == nil {
+		s.MemoryLimit = &cfg.MemoryLimit
+	}
+	if n := *s.MemoryLimit; n != 0 && n < MinMemory {
+		return problem.Field("memory_limit", "%d bytes are less than the %d that a program needs", n, MinMemory)
+	}
+	if s.PidsLimit == nil {
+		s.PidsLimit = &cfg.PidsLimit
+	}
+	if n := *s.PidsLimit; n < 0 || n > MaxPids {
+		return problem.Field("pids_limit", "%d is not between 0 (no limit) and %d", n, MaxPids)
 	}
 	if len(s.IdempotencyKey) > MaxKey || strings.ContainsFunc(s.IdempotencyKey, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 		return problem.Field("Idempotency-Key", "at most %d printable ASCII characters without blanks", MaxKey)

@@ -46,9 +46,9 @@ func (s *Store) CreateSession(ctx context.Context, r ptymgr.Record, key, digest 
 		if err := checkLimits(tx, r.Owner, limits); err != nil {
 			return err
 		}
-		_, err := tx.exec(`INSERT INTO sessions (id, owner, name, state, argv, cwd, env, cols, rows, created_at, epoch)
-			VALUES ($1, $2, $3, 'starting', $4, $5, $6, $7, $8, $9, $10)`,
-			r.ID, r.Owner, r.Name, argv, r.Cwd, env, r.Cols, r.Rows, micros(r.CreatedAt), int64(r.Epoch))
+		_, err := tx.exec(`INSERT INTO sessions (id, owner, name, state, argv, cwd, env, cols, rows, created_at, epoch, memory_limit, pids_limit)
+			VALUES ($1, $2, $3, 'starting', $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			r.ID, r.Owner, r.Name, argv, r.Cwd, env, r.Cols, r.Rows, micros(r.CreatedAt), int64(r.Epoch), r.MemoryLimit, r.PidsLimit)
 		if err != nil {
 			return s.taken(err, "a living session is called %q", r.Name)
 		}

@@ -19,7 +19,7 @@ const defaultPage = 100
 // statement: a second one could see another moment.
 func (d *dialect) sessionQuery(where string) string {
 	return `SELECT s.id, s.name, s.owner, s.state, s.argv, s.cwd, s.env, s.cols, s.rows, s.pid, s.exit_code,
-		s.signal, s.created_at, s.started_at, s.ended_at, s.epoch, s.final_offset, s.error,
+		s.signal, s.created_at, s.started_at, s.ended_at, s.epoch, s.final_offset, s.error, s.memory_limit, s.pids_limit,
 		(SELECT ` + d.jsonObject + `(l.key, l.value) FROM session_labels l WHERE l.session_id = s.id)
 		FROM sessions s WHERE ` + where
 }
@@ -38,7 +38,7 @@ type sessionDest struct {
 func scanSession(row scanner) (ptymgr.Record, error) {
 	var d sessionDest
 	err := row.Scan(&d.r.ID, &d.r.Name, &d.r.Owner, &d.r.State, &d.argv, &d.r.Cwd, &d.env, &d.r.Cols, &d.r.Rows,
-		&d.r.PID, &d.exit, &d.r.Signal, &d.created, &d.started, &d.ended, &d.epoch, &d.offset, &d.r.Error, &d.labels)
+		&d.r.PID, &d.exit, &d.r.Signal, &d.created, &d.started, &d.ended, &d.epoch, &d.offset, &d.r.Error, &d.r.MemoryLimit, &d.r.PidsLimit, &d.labels)
 	if err != nil {
 		return ptymgr.Record{}, err
 	}

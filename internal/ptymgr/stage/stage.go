@@ -23,6 +23,11 @@ import (
 const (
 	Gate   = 3 // one byte read here releases it, end of file ends it
 	Errors = 4 // an errno, four bytes in native order, when exec failed
+	// Group is the directory of the session's cgroup, where it has one. The
+	// stage goes there, becomes the leader of a session with its terminal, and
+	// says before all else on Errors, by two int32, which process it is now (0:
+	// the same) and the errno that kept it out.
+	Group = 5
 )
 
 // Unreleased is the exit status of a stage whose gate was closed. A program may
@@ -69,6 +74,9 @@ func init() {
 
 // run is src/stage.c in Go.
 func run() {
+	if _, _, e := syscall.Syscall(syscall.SYS_FCNTL, Group, syscall.F_GETFD, 0); e == 0 {
+		enterGroup()
+	}
 	var b [1]byte
 	for {
 		n, err := syscall.Read(Gate, b[:])
@@ -89,4 +97,22 @@ func run() {
 	}
 	_, _ = syscall.Write(Errors, e[:])
 	os.Exit(127)
+}
+
+// enterGroup moves this process into its cgroup: a program with threads cannot
+// start another in its place, as the one in C does.
+func enterGroup() {
+	var said [8]byte
+	fd, err := syscall.Openat(Group, "cgroup.procs", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = syscall.Write(fd, []byte("0"))
+		_ = syscall.Close(fd)
+	}
+	if no, ok := err.(syscall.Errno); ok {
+		binary.NativeEndian.PutUint32(said[4:], uint32(no))
+	}
+	_, _ = syscall.Write(Errors, said[:])
+	_ = syscall.Close(Group)
+	_, _, _ = syscall.Syscall(syscall.SYS_SETSID, 0, 0, 0)
+	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, 0, syscall.TIOCSCTTY, 0)
 }
