@@ -15,7 +15,7 @@ func (d *Daemon) openCgroups() {
 	if d.keeper != nil {
 		own = append(own, d.keeper.Keeper)
 	}
-	t, err := cgroup.Open(cgroup.Options{StateDir: d.stateDir, Own: own, Supervised: os.Getenv("PTYD_SUPERVISED") != ""})
+	t, err := cgroup.Open(cgroup.Options{StateDir: d.stateDir, Own: own, Supervised: os.Getenv("PTYD_SUPERVISED") != "" || os.Getenv("INVOCATION_ID") != ""})
 	if err != nil {
 		d.noCgroups = err.Error()
 		d.log.Info("sessions have no cgroups: a program that leaves its session and clears its environment survives the session's end; limits are refused", zap.Error(err))

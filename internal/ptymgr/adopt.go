@@ -272,17 +272,23 @@ func (m *Manager) settleAdopted(living []*Session) {
 	})
 }
 
+// forgetExits lets the vault forget how processes ended that no living session
+// is. Of the scribe.
+func (m *Manager) forgetExits() {
+	live := map[int]bool{}
+	m.sessions.Range(func(_ string, s *Session) bool {
+		if !isClosed(s.done) {
+			live[s.pid] = true
+		}
+		return true
+	})
+	m.vault.Exited(func(pid int) bool { return !live[pid] })
+}
+
 // putBy keeps the output of an ended session and lets go of its terminal and
 // process: stored under a new name first, dropped under the old one then.
 func (m *Manager) putBy(s *Session) {
-	m.vault.Exited(func(pid int) bool {
-		live := false
-		m.sessions.Range(func(_ string, o *Session) bool {
-			live = o.pid == pid && !isClosed(o.done)
-			return !live
-		})
-		return !live
-	})
+	m.forgetExits()
 	if s.put {
 		return
 	}

@@ -2,6 +2,7 @@ package ptymgr
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -57,8 +58,10 @@ type loop struct {
 	next     int32
 	ready    []*reading // each at most once
 	timed    map[*reading]struct{}
-	splice   bool // splice from a terminal works (Linux 5.11 and later)
-	hot      bool // some session was typed into lately
+	splice   bool   // splice from a terminal works (Linux 5.11 and later)
+	ends     uint64 // processes that ended since many was called
+	many     func() // called after manyEnds; it must not wait
+	hot      bool   // some session was typed into lately
 
 	bytesOut atomic.Uint64
 	readErrs atomic.Uint64
@@ -78,13 +81,17 @@ type reading struct {
 	pause   pacing
 }
 
-func newLoop(log *zap.Logger, v Vault) (*loop, error) {
+// manyEnds is after how many ends of processes the vault's record is looked
+// through; it holds eight times as many.
+const manyEnds = 512
+
+func newLoop(log *zap.Logger, v Vault, many func()) (*loop, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create epoll: %w", err)
 	}
 	l := &loop{log: log, ep: ep, wake: -1, exits: v.ExitEvent(), done: make(chan struct{}),
-		sessions: map[int32]*reading{}, timed: map[*reading]struct{}{}, splice: true}
+		sessions: map[int32]*reading{}, timed: map[*reading]struct{}{}, splice: true, many: many}
 	l.pipe, _ = v.Pipes()
 	l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err == nil {
@@ -234,6 +241,10 @@ func (l *loop) handle(events []unix.EpollEvent) (quit bool) {
 		case evExits:
 			var b [8]byte
 			_, _ = unix.Read(l.exits, b[:])
+			if l.ends += binary.NativeEndian.Uint64(b[:]); l.ends >= manyEnds {
+				l.ends = 0
+				l.many()
+			}
 			for r := range l.timed {
 				if r.exiting && !r.known && r.s.reap() {
 					r.known = true

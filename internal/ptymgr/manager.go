@@ -137,10 +137,11 @@ func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	if m.loop, err = newLoop(m.log, vault); err != nil {
-		return nil, err
-	}
 	m.scribe = newScribe(m)
+	if m.loop, err = newLoop(m.log, vault, m.scribe.forget); err != nil {
+		return nil, errors.Join(err, m.scribe.stop())
+	}
+	m.scribe.forget()
 	m.settleAdopted(living)
 	m.wg.Go(m.sweep)
 	return m, nil

@@ -20,6 +20,7 @@ type scribe struct {
 	ends  []*Session
 	sizes map[*Session]struct{}
 	doneC map[*Session]chan struct{} // who waits for an end to be written
+	exits bool                       // many processes ended: the vault may forget some
 	quit  bool
 
 	wake chan struct{}
@@ -78,6 +79,15 @@ func (sc *scribe) wait(ctx context.Context, s *Session) error {
 	}
 }
 
+// forget has the vault forget the ends of processes that nobody asks for: those
+// of stages and orphans fill its record, whether sessions end or not.
+func (sc *scribe) forget() {
+	sc.mu.Lock()
+	sc.exits = true
+	sc.mu.Unlock()
+	sc.poke()
+}
+
 func (sc *scribe) run() {
 	const sizeEvery = time.Second
 	var sizeAt, retry <-chan time.Time
@@ -92,8 +102,12 @@ func (sc *scribe) run() {
 		}
 		failed := !sc.writeEnds()
 		sc.mu.Lock()
-		sizes, quit := len(sc.sizes), sc.quit
+		sizes, quit, exits := len(sc.sizes), sc.quit, sc.exits
+		sc.exits = false
 		sc.mu.Unlock()
+		if exits {
+			sc.m.forgetExits()
+		}
 		if quit {
 			sc.writeSizes()
 			return
