@@ -13,7 +13,8 @@
 //     ends its waiting at shutdown;
 //   - one goroutine for each Close in flight, owned by its caller.
 //
-// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu. No two
+// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu
+// is held alone. No two
 // sessions' locks are held at once, and none of them is held while a follower,
 // the store or the hub is called. Session.fdmu is held (shared) over system
 // calls on the master that never block, so that the descriptor's number cannot
