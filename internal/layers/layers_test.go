@@ -44,6 +44,7 @@ var layer = map[string]int{
 
 	"web": 0, // the built page, embedded
 
+	"internal/doctor":     7, // looks at a daemon and its machine
 	"internal/daemon":     7, // wires everything
 	"internal/client":     7, // the API from outside
 	"internal/client/tty": 8, // shows a stream in a person's own terminal
