@@ -35,7 +35,7 @@ func addClientCommands(root *cobra.Command, g *globals) {
 	}
 	for _, cmd := range []*cobra.Command{
 		newRun(g), newAttach(g), newLs(g), newTail(g), newSend(g), newWait(g),
-		newResize(g), newRename(g), newKill(g), newRm(g),
+		newResize(g), newRename(g), newKill(g), newRm(g), newRerun(g),
 	} {
 		cmd.GroupID = groupSessions
 		root.AddCommand(reporting(cmd, g))

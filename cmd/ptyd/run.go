@@ -99,12 +99,45 @@ passed on to the session; a second one ends this command and leaves the session.
 	f.IntVar(&n.Rows, "rows", 0, "height; by default this terminal's, or 24")
 	f.Var(&memory, "memory", "memory that its processes together may use, such as 512M; 0 is no limit")
 	f.IntVar(&pids, "pids", 0, "processes and threads that it may have; 0 is no limit")
+	f.BoolVar(&n.NoCheckpoint, "no-checkpoint", false, "never write the output to the daemon's disk: after a reboot nobody can read it")
 	f.StringVar(&key, "idempotency-key", "", "repeating the command with the same `KEY` gives the same session")
 	v.flags(cmd)
 	for _, name := range []string{"name", "env", "label", "cols", "rows", "memory", "pids", "idempotency-key", "reconnect"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagDirname("cwd")
+	return cmd
+}
+
+func newRerun(g *globals) *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:     "rerun NAME",
+		Aliases: []string{"run-again"},
+		Short:   "Start an ended or lost session once more",
+		Long: `Start a session that has ended, or was lost in a reboot, once more: the same
+program and arguments, directory, additions to the environment, size, name and
+labels, for the same owner. It is a new session, whose id is printed; in --json
+rerun_of is the id of the old one, which stays as it is.
+
+Nothing ever runs again by itself. Where something of a lost session still lives,
+it is not run again.`,
+		Example: `  ptyd ls --state lost
+  ptyd rerun build
+  ptyd attach "$(ptyd rerun web)"
+  ptyd ls -q --state lost | xargs -r -n 1 ptyd rerun`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSessions(g, 1, "exited", "lost"),
+		RunE: action(g, func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			s, _, err := c.RunAgain(ctx, args[0], key)
+			if err != nil {
+				return err
+			}
+			return show(cmd, g, s, func(w io.Writer) { fmt.Fprintln(w, s.ID) })
+		}),
+	}
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "repeating the command with the same `KEY` gives the same session")
+	_ = cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
 	return cmd
 }
 

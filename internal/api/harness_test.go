@@ -68,7 +68,8 @@ func (*fakeDaemon) Disk() Disk { return Disk{FreeBytes: 2, MinFreeBytes: 1, OK: 
 func (*fakeDaemon) Cgroups() Cgroups {
 	return Cgroups{Reason: "a test has none", Missing: map[string]string{"memory": "none"}}
 }
-func (*fakeDaemon) Notes() []string { return nil }
+func (*fakeDaemon) Checkpoints() Checkpoints { return Checkpoints{OK: true} }
+func (*fakeDaemon) Notes() []string          { return nil }
 func (*fakeDaemon) Processes() (*Keeper, Worker) {
 	return &Keeper{PID: 1}, Worker{PID: os.Getpid(), Generation: 1}
 }

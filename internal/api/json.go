@@ -53,30 +53,32 @@ func page[T any](items []T, next string) list[T] {
 
 // Session is a session in JSON. Its environment is not shown: it may hold secrets.
 type Session struct {
-	ID        string            `json:"id"`
-	Name      string            `json:"name"`
-	State     ptymgr.State      `json:"state" doc:"lost: its end was not seen, so its exit status is unknown."`
-	Owner     string            `json:"owner" doc:"Id of the user it belongs to."`
-	OwnerName string            `json:"owner_name"`
-	Argv      []string          `json:"argv"`
-	Cwd       string            `json:"cwd"`
-	Labels    map[string]string `json:"labels"`
-	Cols      uint16            `json:"cols"`
-	Rows      uint16            `json:"rows"`
-	PID       int               `json:"pid" doc:"0 while it starts, and where it could not be started."`
-	ExitCode  *int              `json:"exit_code" doc:"null while it runs, when a signal ended it, and when unknown."`
-	Signal    *string           `json:"signal" doc:"The signal that ended it."`
-	CreatedAt stamp             `json:"created_at"`
-	StartedAt *stamp            `json:"started_at"`
-	EndedAt   *stamp            `json:"ended_at"`
-	Epoch     string            `json:"epoch" doc:"16 hex digits; offsets count under it."`
-	Offset    uint64            `json:"offset" doc:"Bytes of output so far."`
-	Oldest    uint64            `json:"oldest_offset" doc:"The first byte of output that is still kept."`
-	Viewers   int               `json:"viewers"`
-	Memory    int64             `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit."`
-	Pids      int               `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit."`
-	Usage     *Usage            `json:"usage" doc:"What it uses now; null when it has ended, and where it has no cgroup."`
-	Error     string            `json:"error,omitempty" doc:"Why it is lost or could not start, or that the kernel killed something of it for want of memory."`
+	ID           string            `json:"id"`
+	Name         string            `json:"name"`
+	State        ptymgr.State      `json:"state" doc:"lost: its end was not seen, so its exit status is unknown."`
+	Owner        string            `json:"owner" doc:"Id of the user it belongs to."`
+	OwnerName    string            `json:"owner_name"`
+	Argv         []string          `json:"argv"`
+	Cwd          string            `json:"cwd"`
+	Labels       map[string]string `json:"labels"`
+	Cols         uint16            `json:"cols"`
+	Rows         uint16            `json:"rows"`
+	PID          int               `json:"pid" doc:"0 while it starts, and where it could not be started."`
+	ExitCode     *int              `json:"exit_code" doc:"null while it runs, when a signal ended it, and when unknown."`
+	Signal       *string           `json:"signal" doc:"The signal that ended it."`
+	CreatedAt    stamp             `json:"created_at"`
+	StartedAt    *stamp            `json:"started_at"`
+	EndedAt      *stamp            `json:"ended_at"`
+	Epoch        string            `json:"epoch" doc:"16 hex digits; offsets count under it."`
+	Offset       uint64            `json:"offset" doc:"Bytes of output so far."`
+	Oldest       uint64            `json:"oldest_offset" doc:"The first byte of output that is still kept."`
+	Viewers      int               `json:"viewers"`
+	Memory       int64             `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit."`
+	Pids         int               `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit."`
+	Usage        *Usage            `json:"usage" doc:"What it uses now; null when it has ended, and where it has no cgroup."`
+	RerunOf      string            `json:"rerun_of,omitempty" doc:"The session that this one repeats; absent where it repeats none."`
+	NoCheckpoint bool              `json:"no_checkpoint" doc:"Its output is never written to the disk: it cannot be read after a reboot."`
+	Error        string            `json:"error,omitempty" doc:"Why it is lost or could not start, or that the kernel killed something of it for want of memory."`
 }
 
 // Usage is what a session's processes use together.
@@ -105,6 +107,7 @@ func toSession(in ptymgr.Info, ownerName string) Session {
 		Argv: in.Argv, Cwd: in.Cwd, Labels: in.Labels, Cols: in.Cols, Rows: in.Rows, PID: in.PID,
 		ExitCode: in.ExitCode, CreatedAt: stamp{in.CreatedAt}, StartedAt: stampPtr(in.StartedAt), EndedAt: stampPtr(in.EndedAt),
 		Epoch: fmt.Sprintf("%016x", in.Epoch), Offset: in.Offset, Oldest: in.Oldest, Viewers: in.Viewers, Memory: in.MemoryLimit, Pids: in.PidsLimit, Error: in.Error,
+		RerunOf: in.RerunOf, NoCheckpoint: in.NoCheckpoint,
 	}
 	if out.Argv == nil {
 		out.Argv = []string{}
@@ -120,17 +123,18 @@ func toSession(in ptymgr.Info, ownerName string) Session {
 
 // CreateSession asks for a session.
 type CreateSession struct {
-	Argv        []string          `json:"argv" doc:"The program and its arguments. Without it, shell must be true." max:"1024"`
-	Shell       bool              `json:"shell" doc:"Run the user's shell as a login shell."`
-	Cwd         string            `json:"cwd" doc:"Absolute path; the default is the home of the daemon's user."`
-	Env         map[string]string `json:"env" doc:"Added to the fixed base environment."`
-	Cols        *uint16           `json:"cols" doc:"Default 80." min:"1"`
-	Rows        *uint16           `json:"rows" doc:"Default 24." min:"1"`
-	Name        string            `json:"name" doc:"Unique among the living sessions; one is made up when absent."`
-	Labels      map[string]string `json:"labels"`
-	OutputLimit int64             `json:"output_limit" doc:"Bytes of output to keep, at most the configured limit."`
-	Memory      *int64            `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit. The default is configured." min:"0"`
-	Pids        *int              `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit. The default is configured." min:"0"`
+	Argv         []string          `json:"argv" doc:"The program and its arguments. Without it, shell must be true." max:"1024"`
+	Shell        bool              `json:"shell" doc:"Run the user's shell as a login shell."`
+	Cwd          string            `json:"cwd" doc:"Absolute path; the default is the home of the daemon's user."`
+	Env          map[string]string `json:"env" doc:"Added to the fixed base environment."`
+	Cols         *uint16           `json:"cols" doc:"Default 80." min:"1"`
+	Rows         *uint16           `json:"rows" doc:"Default 24." min:"1"`
+	Name         string            `json:"name" doc:"Unique among the living sessions; one is made up when absent."`
+	Labels       map[string]string `json:"labels"`
+	OutputLimit  int64             `json:"output_limit" doc:"Bytes of output to keep, at most the configured limit."`
+	Memory       *int64            `json:"memory_limit" doc:"Bytes that all its processes together may use; 0: no limit. The default is configured." min:"0"`
+	Pids         *int              `json:"pids_limit" doc:"Processes and threads it may have; 0: no limit. The default is configured." min:"0"`
+	NoCheckpoint bool              `json:"no_checkpoint" doc:"Never write the output to the disk: after a reboot nobody can read it."`
 }
 
 // PatchSession changes a session; absent members stay.
@@ -341,21 +345,22 @@ type CreatedToken struct {
 
 // Status is the daemon.
 type Status struct {
-	Version   string         `json:"version"`
-	Build     string         `json:"build"`
-	PID       int            `json:"pid" doc:"Of the worker, which answers."`
-	Keeper    *Keeper        `json:"keeper" doc:"The process that keeps the sessions; null where they end with the worker."`
-	Worker    Worker         `json:"worker"`
-	UptimeS   int64          `json:"uptime_s"`
-	StartedAt stamp          `json:"started_at"`
-	Listen    []string       `json:"listen"`
-	StateDir  string         `json:"state_dir"`
-	Sessions  map[string]int `json:"sessions" doc:"By state."`
-	Viewers   int            `json:"viewers"`
-	Limits    Limits         `json:"limits"`
-	Cgroups   Cgroups        `json:"cgroups"`
-	Disk      Disk           `json:"disk"`
-	Notes     []string       `json:"notes" doc:"What an operator should know, for people."`
+	Version     string         `json:"version"`
+	Build       string         `json:"build"`
+	PID         int            `json:"pid" doc:"Of the worker, which answers."`
+	Keeper      *Keeper        `json:"keeper" doc:"The process that keeps the sessions; null where they end with the worker."`
+	Worker      Worker         `json:"worker"`
+	UptimeS     int64          `json:"uptime_s"`
+	StartedAt   stamp          `json:"started_at"`
+	Listen      []string       `json:"listen"`
+	StateDir    string         `json:"state_dir"`
+	Sessions    map[string]int `json:"sessions" doc:"By state."`
+	Viewers     int            `json:"viewers"`
+	Limits      Limits         `json:"limits"`
+	Cgroups     Cgroups        `json:"cgroups"`
+	Disk        Disk           `json:"disk"`
+	Checkpoints Checkpoints    `json:"checkpoints" doc:"Sessions' output on the disk."`
+	Notes       []string       `json:"notes" doc:"What an operator should know, for people."`
 }
 
 // Keeper is the process that starts the worker anew and keeps what it holds.
@@ -383,7 +388,10 @@ type Cgroups struct {
 type Limits struct {
 	SessionsPerOwner int   `json:"sessions_per_owner"`
 	SessionsTotal    int   `json:"sessions_total"`
-	OutputLimit      int64 `json:"output_limit"`
+	EndedPerOwner    int   `json:"ended_per_owner" doc:"Ended sessions that one user keeps."`
+	OutputLimit      int64 `json:"output_limit" doc:"Bytes of output kept of one session."`
+	OutputTotal      int64 `json:"output_total" doc:"Bytes of output kept in memory of ended sessions in all."`
+	CheckpointTotal  int64 `json:"checkpoint_total" doc:"Bytes of output on the disk in all."`
 	RemoveAfterS     int64 `json:"remove_after_s" doc:"0: ended sessions stay until they are removed."`
 	GraceMS          int64 `json:"grace_ms"`
 	SessionMemory    int64 `json:"session_memory" doc:"Of a session that asks for none; 0: no limit."`
@@ -395,6 +403,17 @@ type Disk struct {
 	FreeBytes    uint64 `json:"free_bytes"`
 	MinFreeBytes uint64 `json:"min_free_bytes"`
 	OK           bool   `json:"ok" doc:"false: new sessions are refused."`
+}
+
+// Checkpoints tells how sessions' output gets to the disk.
+type Checkpoints struct {
+	On                bool   `json:"on" doc:"false: checkpoint_interval is 0."`
+	IntervalMS        int64  `json:"interval_ms" doc:"The least time between two writes of a session's output."`
+	MaxBytesPerSecond int64  `json:"max_bytes_per_second" doc:"Of output written, all sessions together; beyond it each keeps its newest."`
+	Sessions          int    `json:"sessions" doc:"Of which there is output on the disk."`
+	Bytes             int64  `json:"bytes" doc:"On the disk."`
+	OK                bool   `json:"ok" doc:"false: none are written now. Running sessions go on."`
+	Error             string `json:"error,omitempty" doc:"Why none are written."`
 }
 
 // AuditRow is one line of the audit log.

@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/ptyd/ptyd/internal/config"
+	"github.com/ptyd/ptyd/internal/ptymgr"
 )
 
 // Gauges are the daemon's counts at one moment.
@@ -28,6 +29,7 @@ type Gauges struct {
 	ReadErrors  uint64 // terminals that could not be read
 	MemoryShort uint64 // bytes of output dropped early for want of memory, over the sessions that are kept
 	DiskFree    uint64
+	Checkpoints ptymgr.Archive
 }
 
 // Metrics are what /metrics shows, in Prometheus' text format. A nil Metrics
@@ -76,6 +78,11 @@ var gaugeTable = []gauge{
 	{"ptyd_read_errors_total", "Terminals that could not be read.", "counter", func(g Gauges) uint64 { return g.ReadErrors }},
 	{"ptyd_output_dropped_bytes", "Bytes of output that the sessions now kept have dropped early for want of memory.", "gauge", func(g Gauges) uint64 { return g.MemoryShort }},
 	{"ptyd_disk_free_bytes", "Free bytes on the disk of the state directory.", "gauge", func(g Gauges) uint64 { return g.DiskFree }},
+	{"ptyd_checkpoint_disk_bytes", "Bytes of checkpoints on the disk.", "gauge", func(g Gauges) uint64 { return uint64(g.Checkpoints.Bytes) }},
+	{"ptyd_checkpoint_written_bytes_total", "Bytes of output written to checkpoints.", "counter", func(g Gauges) uint64 { return g.Checkpoints.Written }},
+	{"ptyd_checkpoint_skipped_bytes_total", "Bytes of output that were not written to checkpoints because newer ones went before.", "counter", func(g Gauges) uint64 { return g.Checkpoints.Skipped }},
+	{"ptyd_checkpoint_failures_total", "Times that checkpoints could not be written.", "counter", func(g Gauges) uint64 { return g.Checkpoints.Failures }},
+	{"ptyd_checkpoint_ok", "0: no checkpoints are written, /v1/status says why.", "gauge", func(g Gauges) uint64 { return map[bool]uint64{true: 1}[g.Checkpoints.Error == ""] }},
 }
 
 // write is the whole answer. A bytes.Buffer takes all.

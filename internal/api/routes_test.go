@@ -89,6 +89,7 @@ func samples(e *env) map[string]func() sample {
 		"POST /v1/sessions/{id}/close": func() sample {
 			return sample{path: "/v1/sessions/" + session() + "/close", body: object{"grace_ms": 0}}
 		},
+		"POST /v1/sessions/{id}/run-again": func() sample { return sample{path: "/v1/sessions/" + ended() + "/run-again"} },
 		"POST /v1/sessions/{id}/input": func() sample {
 			return sample{path: "/v1/sessions/" + session() + "/input", body: object{"keys": []string{"a", "Enter"}}}
 		},

@@ -42,6 +42,7 @@ type Audit interface {
 type Daemon interface {
 	Limits() Limits
 	Disk() Disk
+	Checkpoints() Checkpoints
 	Notes() []string // what an operator should know
 	Ready() error    // nil while requests are served
 	Cgroups() Cgroups

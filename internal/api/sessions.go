@@ -69,18 +69,44 @@ func (s *Server) createSession(c *call, in CreateSession) (Session, error) {
 	info, existing, err := s.mgr.Create(c.r.Context(), ptymgr.Spec{
 		Argv: in.Argv, Shell: in.Shell, Cwd: in.Cwd, Env: env, Cols: given(in.Cols), Rows: given(in.Rows), Name: in.Name,
 		Labels: in.Labels, Owner: c.p.UserID, IdempotencyKey: key, OutputLimit: in.OutputLimit,
-		MemoryLimit: in.Memory, PidsLimit: in.Pids,
+		NoCheckpoint: in.NoCheckpoint, MemoryLimit: in.Memory, PidsLimit: in.Pids,
 	})
 	if err != nil {
 		return Session{}, err
 	}
+	return s.created(c, info, existing), nil
+}
+
+// created answers with a session that was made now or, by the same key, before.
+func (s *Server) created(c *call, info ptymgr.Info, existing bool) Session {
 	if existing {
 		c.status = http.StatusOK
 		c.w.Header().Set("Idempotency-Replayed", "true")
 	} else {
-		s.audit(c, "session.create", info.ID, map[string]any{"name": info.Name, "program": clip(program(info))})
+		detail := map[string]any{"name": info.Name, "program": clip(program(info))}
+		if info.RerunOf != "" {
+			detail["rerun_of"] = info.RerunOf
+		}
+		s.audit(c, "session.create", info.ID, detail)
 	}
-	return s.session(c, info), nil
+	return s.session(c, info)
+}
+
+// runAgain starts an ended session once more, for its owner.
+func (s *Server) runAgain(c *call, _ nothing) (Session, error) {
+	key, err := oneHeader(c.r, "Idempotency-Key")
+	if err != nil {
+		return Session{}, err
+	}
+	old, err := s.find(c)
+	if err != nil {
+		return Session{}, err
+	}
+	info, existing, err := s.mgr.RunAgain(c.r.Context(), old.ID, key)
+	if err != nil {
+		return Session{}, err
+	}
+	return s.created(c, info, existing), nil
 }
 
 // given is the number, or 0 when it is absent.

@@ -34,8 +34,8 @@ func (s *Server) status(c *call, _ nothing) (Status, error) {
 		UptimeS: int64(time.Since(s.started) / time.Second), StartedAt: stamp{s.started},
 		StateDir: s.StateDir, Sessions: counts, Viewers: s.mgr.Stats().Viewers,
 		Limits: s.Daemon.Limits(), Disk: s.Daemon.Disk(), Notes: s.Daemon.Notes(),
-		Cgroups: s.Daemon.Cgroups(),
-		Listen:  []string{},
+		Cgroups: s.Daemon.Cgroups(), Checkpoints: s.Daemon.Checkpoints(),
+		Listen: []string{},
 	}
 	out.Keeper, out.Worker = s.Daemon.Processes()
 	if s.Addr != "" {

@@ -129,10 +129,6 @@ func (r *Ring) rescan() {
 		r.sc.scan(p, at, false)
 		at += k
 	}
-	r.curSafe = false
-	if i := r.slotOf(head / ChunkSize); i >= 0 {
-		r.curSafe = r.chunkAt[i].safe.Load() > 0
-	}
 	r.openAt.Store(0)
 	if !r.sc.safe() {
 		r.openAt.Store(r.sc.start + 1)

@@ -72,7 +72,6 @@ type Ring struct {
 	discard                     bool // the append in flight has no memory
 	scratch                     []byte
 	sc                          scanner
-	curSafe                     bool // the current chunk has its safe offset
 
 	openAt atomic.Uint64 // start of the open sequence + 1; 0 when the head is safe
 	reused atomic.Uint64 // slots used again for want of memory
@@ -137,7 +136,6 @@ func (r *Ring) init(epoch uint64) error {
 	r.alloc[0] = firstStep
 	r.chunkAt[0].safe.Store(1)
 	r.chunkAt[0].chunk.Store(1)
-	r.curSafe = true
 	word(mem, 0).Store(magic) // last: a header without it is not a ring
 	return nil
 }
@@ -254,7 +252,6 @@ func (r *Ring) take(c uint64) bool {
 	if old := r.chunkAt[i].chunk.Load(); old != 0 {
 		r.setTail(max(r.tail.Load(), old*ChunkSize)) // old is number + 1: the end of that chunk
 	}
-	r.curSafe = false
 	r.chunkAt[i].safe.Store(0)
 	r.chunkAt[i].chunk.Store(c + 1)
 	return true
@@ -325,9 +322,12 @@ func (r *Ring) follow(h uint64, n int) {
 		k := min(n-done, ChunkSize-at)
 		if r.discard {
 			r.sc.scan(r.scratch[done:done+k], off, false)
-		} else if first, ok := r.sc.scan(r.bytes(c)[at:at+k], off, !r.curSafe); ok && first < (c+1)*ChunkSize {
-			r.chunkAt[r.slotOf(c)].safe.Store(first + 1)
-			r.curSafe = true
+		} else {
+			// The append may reach into the next chunk: each has its own first one.
+			own := &r.chunkAt[r.slotOf(c)].safe
+			if first, ok := r.sc.scan(r.bytes(c)[at:at+k], off, own.Load() == 0); ok && first < (c+1)*ChunkSize {
+				own.Store(first + 1)
+			}
 		}
 		done += k
 	}
@@ -432,6 +432,12 @@ func (r *Ring) safeNear(off, head uint64) (uint64, bool) {
 		}
 	}
 	if !found {
+		// Output that begins in the middle of a chunk: that chunk's first safe point.
+		if i := r.slotOf(off / ChunkSize); i >= 0 {
+			if s := r.chunkAt[i].safe.Load(); s > 0 && s-1 >= off && s-1 <= head {
+				return s - 1, true
+			}
+		}
 		return 0, false
 	}
 	var sc scanner

@@ -35,6 +35,7 @@ type Session struct {
 	Offset       uint64            `json:"offset"`
 	OldestOffset uint64            `json:"oldest_offset"`
 	Viewers      int               `json:"viewers"`
+	RerunOf      string            `json:"rerun_of,omitempty"`
 	Error        string            `json:"error,omitempty"`
 
 	raw json.RawMessage // as it came: a newer daemon's members are not lost
@@ -74,6 +75,8 @@ type NewSession struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Memory *int64            `json:"memory_limit,omitempty"` // bytes; 0 is no limit
 	Pids   *int              `json:"pids_limit,omitempty"`   // processes and threads; 0 is no limit
+	// NoCheckpoint keeps the output off the disk.
+	NoCheckpoint bool `json:"no_checkpoint,omitempty"`
 }
 
 // Filter selects sessions; zero values select all.
@@ -116,6 +119,21 @@ func (c *Client) Create(ctx context.Context, n NewSession, key string) (s Sessio
 		h.Set("Idempotency-Key", key)
 	}
 	res, err := c.call(ctx, request{method: http.MethodPost, path: []string{"sessions"}, header: h, body: n}, &s)
+	return s, err == nil && res.Get("Idempotency-Replayed") == "true", err
+}
+
+// RunAgain starts an ended session once more. With a key, repeating the call
+// gives the same session, and existing is set.
+func (c *Client) RunAgain(ctx context.Context, ref, key string) (s Session, existing bool, err error) {
+	path, err := sessionPath(ref, "run-again")
+	if err != nil {
+		return s, false, err
+	}
+	h := http.Header{}
+	if key != "" {
+		h.Set("Idempotency-Key", key)
+	}
+	res, err := c.call(ctx, request{method: http.MethodPost, path: path, header: h}, &s)
 	return s, err == nil && res.Get("Idempotency-Replayed") == "true", err
 }
 

@@ -24,9 +24,13 @@ type Config struct {
 	OutputTotal      int64
 	MinFree          int64
 	RemoveAfter      time.Duration
+	EndedPerOwner    int
 	Grace            time.Duration
 	SessionMemory    int64
 	SessionPids      int
+
+	CheckpointInterval time.Duration
+	CheckpointTotal    int64
 
 	AuditKeep    time.Duration
 	AuditMaxRows int
@@ -42,23 +46,26 @@ type Config struct {
 // Default returns the configuration of a daemon that was told nothing.
 func Default() Config {
 	return Config{
-		Listen:           "127.0.0.1:7373",
-		StateDir:         DefaultStateDir(),
-		LogLevel:         "info",
-		LogFormat:        "auto",
-		SessionsPerOwner: 200,
-		SessionsTotal:    10_000,
-		OutputLimit:      8 << 20,
-		OutputTotal:      1 << 30,
-		MinFree:          64 << 20,
-		RemoveAfter:      24 * time.Hour,
-		Grace:            3 * time.Second,
-		AuditKeep:        90 * day,
-		AuditMaxRows:     1_000_000,
-		WebTTL:           30 * day,
-		LinkTTL:          5 * time.Minute,
-		PingInterval:     20 * time.Second,
-		Metrics:          true,
+		Listen:             "127.0.0.1:7373",
+		StateDir:           DefaultStateDir(),
+		LogLevel:           "info",
+		LogFormat:          "auto",
+		SessionsPerOwner:   200,
+		SessionsTotal:      10_000,
+		OutputLimit:        8 << 20,
+		OutputTotal:        1 << 30,
+		MinFree:            64 << 20,
+		RemoveAfter:        24 * time.Hour,
+		EndedPerOwner:      1000,
+		Grace:              3 * time.Second,
+		CheckpointInterval: 2 * time.Second,
+		CheckpointTotal:    1 << 30,
+		AuditKeep:          90 * day,
+		AuditMaxRows:       1_000_000,
+		WebTTL:             30 * day,
+		LinkTTL:            5 * time.Minute,
+		PingInterval:       20 * time.Second,
+		Metrics:            true,
 	}
 }
 

@@ -183,6 +183,7 @@ func TestEveryKeyBySource(t *testing.T) {
 	values := map[string]string{
 		"listen": "127.0.0.1:1", "insecure": "true", "tls_cert": "/c", "tls_key": "/k", "base_path": "/b", "public_url": "https://p", "allowed_hosts": "a,b:1",
 		"state_dir": "/s", "min_free": "1MiB", "shell": "/sh", "sessions_per_owner": "7", "sessions_total": "8", "output_limit": "1MiB", "output_total": "2MiB", "remove_after": "1h",
+		"ended_per_owner": "3", "checkpoint_interval": "5s", "checkpoint_total": "3MiB",
 		"grace": "1s", "session_memory": "512MiB", "session_pids": "200", "audit_keep": "2d", "audit_max_rows": "9", "web_ttl": "1h", "link_ttl": "1m", "ping_interval": "5s", "log_level": "warn", "log_format": "json", "metrics": "false",
 	}
 	file := writeFile(t, "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -33,8 +34,9 @@ func (d *Daemon) sessionConfig(c *config.Config) ptymgr.Config {
 	grace := max(c.Grace, 1)
 	return ptymgr.Config{
 		MaxPerOwner: c.SessionsPerOwner, MaxTotal: c.SessionsTotal, OutputLimit: c.OutputLimit, OutputTotal: c.OutputTotal,
-		RemoveAfter: c.RemoveAfter, Grace: grace, Shell: c.Shell, MinFree: d.checkDisk,
+		RemoveAfter: c.RemoveAfter, Grace: grace, Shell: c.Shell, MinFree: d.checkDisk, EndedPerOwner: c.EndedPerOwner,
 		MemoryLimit: c.SessionMemory, PidsLimit: c.SessionPids, Cgroups: d.cgroups, NoCgroups: d.noCgroups,
+		CheckpointDir: filepath.Join(d.stateDir, "checkpoints"), CheckpointEvery: c.CheckpointInterval, CheckpointTotal: c.CheckpointTotal,
 	}
 }
 
@@ -52,7 +54,8 @@ func (d *Daemon) Cgroups() api.Cgroups {
 func (d *Daemon) Limits() api.Limits {
 	c := d.config()
 	return api.Limits{
-		SessionsPerOwner: c.SessionsPerOwner, SessionsTotal: c.SessionsTotal, OutputLimit: c.OutputLimit,
+		SessionsPerOwner: c.SessionsPerOwner, SessionsTotal: c.SessionsTotal, EndedPerOwner: c.EndedPerOwner,
+		OutputLimit: c.OutputLimit, OutputTotal: c.OutputTotal, CheckpointTotal: c.CheckpointTotal,
 		RemoveAfterS: int64(c.RemoveAfter / time.Second), GraceMS: int64(c.Grace / time.Millisecond),
 		SessionMemory: c.SessionMemory, SessionPids: c.SessionPids,
 	}
@@ -77,6 +80,15 @@ func (d *Daemon) Disk() api.Disk {
 	return api.Disk{FreeBytes: free, MinFreeBytes: least, OK: err == nil && free >= least}
 }
 
+// Checkpoints implements api.Daemon.
+func (d *Daemon) Checkpoints() api.Checkpoints {
+	c, a := d.config(), d.mgr.Stats().Archive
+	return api.Checkpoints{
+		On: a.On, IntervalMS: c.CheckpointInterval.Milliseconds(), MaxBytesPerSecond: ptymgr.CheckpointRate,
+		Sessions: a.Sessions, Bytes: a.Bytes, OK: a.Error == "", Error: a.Error,
+	}
+}
+
 // Notes implements api.Daemon.
 func (d *Daemon) Notes() []string {
 	c := d.config()
@@ -89,6 +101,9 @@ func (d *Daemon) Notes() []string {
 	}
 	if g := d.mgr.Cgroups(); g.Why != "" {
 		notes = append(notes, "a program that leaves its session and clears its environment survives the session's end: "+g.Why)
+	}
+	if why := d.mgr.Stats().Archive.Error; why != "" {
+		notes = append(notes, "no checkpoints are written, so a reboot would lose what sessions print: "+why)
 	}
 	return notes
 }
@@ -153,6 +168,6 @@ func (d *Daemon) gauges() api.Gauges {
 	return api.Gauges{
 		Sessions: counts, Viewers: m.Viewers, Connections: s.Connections, MaxLag: m.MaxLag,
 		BytesIn: m.BytesIn, BytesOut: m.BytesOut, Resyncs: s.Resyncs, WriteErrors: s.WriteErrors,
-		ReadErrors: m.ReadErrors, MemoryShort: m.RingLost, DiskFree: d.Disk().FreeBytes,
+		ReadErrors: m.ReadErrors, MemoryShort: m.RingLost, DiskFree: d.Disk().FreeBytes, Checkpoints: m.Archive,
 	}
 }

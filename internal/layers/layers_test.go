@@ -23,15 +23,16 @@ var layer = map[string]int{
 	"internal/ptymgr/stage": 0, // between fork and exec of a session
 	"internal/notifyproto":  0, // what keeper and worker say to each other
 
-	"internal/keeper":   1, // the parent process
-	"internal/fdstore":  1, // the worker's half of it
-	"internal/buffer":   1,
-	"internal/wire":     1,
-	"internal/events":   1,
-	"internal/keylock":  1,
-	"internal/depcache": 1,
-	"internal/config":   1,
-	"internal/cgroup":   1,
+	"internal/keeper":     1, // the parent process
+	"internal/fdstore":    1, // the worker's half of it
+	"internal/buffer":     1,
+	"internal/wire":       1,
+	"internal/events":     1,
+	"internal/keylock":    1,
+	"internal/depcache":   1,
+	"internal/config":     1,
+	"internal/cgroup":     1,
+	"internal/checkpoint": 1, // bytes and files; knows no sessions
 
 	"internal/auth": 2, // who calls and what they may do; knows no SQL and no HTTP
 

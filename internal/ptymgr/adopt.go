@@ -63,8 +63,9 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 		m.running.Add(1)
 		if s.rec.State == Starting {
 			s.rec.State, s.rec.PID = Running, s.pid
+			s.rec.Birth = birthOf(s.blk.u64(blkStart).Load())
 			s.rec.StartedAt = time.UnixMicro(int64(s.blk.u64(blkStartedAt).Load()))
-			if err := m.store.MarkRunning(ctx, s.id, s.pid, s.rec.StartedAt); err != nil {
+			if err := m.store.MarkRunning(ctx, s.id, s.pid, s.rec.StartedAt, s.rec.Birth); err != nil {
 				return nil, fmt.Errorf("record an adopted session: %w", err)
 			}
 		}
@@ -74,6 +75,11 @@ func (m *Manager) adopt(ctx context.Context) (living []*Session, err error) {
 	out.empty()      // bytes of a session that is not there any more
 	failpoint.Hit("ptymgr.adopt.taken")
 	m.sweepGroups(ctx) // before anything is called lost
+	left, err := m.unadopted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.endLeftovers(left)
 	lost, err := m.store.LoseUnfinished(ctx, m.known(), time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("mark lost sessions: %w", err)

@@ -11,10 +11,13 @@
 //   - the sweeper: removes sessions that ended long enough ago, and the oldest
 //     ended ones where their output is too much in all; a second goroutine
 //     ends its waiting at shutdown;
+//   - the archivist: writes output to the disk, and removes what it wrote; it
+//     reads the rings by offset like any viewer, so the reading thread knows
+//     nothing of it;
 //   - one goroutine for each Close in flight, owned by its caller.
 //
-// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu
-// is held alone. No two
+// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu,
+// archivist.mu and shelf.mu are held alone. No two
 // sessions' locks are held at once, and none of them is held while a follower,
 // the store or the hub is called. Session.fdmu is held (shared) over system
 // calls on the master that never block, so that the descriptor's number cannot

@@ -24,3 +24,12 @@ func (m *Manager) Written(ctx context.Context, id string) error {
 func (m *Manager) RemoveOld(ctx context.Context, after time.Duration, batch int) error {
 	return m.removeOld(ctx, after, batch)
 }
+
+// BirthOf is what tells a process that started at these clock ticks of this boot.
+func BirthOf(start uint64) string { return birthOf(start) }
+
+// StartOf is when a process started, in clock ticks since boot.
+func StartOf(pid int) uint64 {
+	p, _ := readStat(pid)
+	return p.start
+}

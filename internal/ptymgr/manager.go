@@ -45,6 +45,11 @@ type Config struct {
 	// NoCgroups says why. Both stay as they are at the start.
 	Cgroups   *cgroup.Tree
 	NoCgroups string
+
+	EndedPerOwner   int           // ended sessions that an owner keeps; 1,000
+	CheckpointDir   string        // where output is written to; "": nowhere, ever
+	CheckpointEvery time.Duration // how often, at most; 0: not now
+	CheckpointTotal int64         // bytes on the disk in all; 1 GiB
 	// MinFree, when not nil, refuses new sessions where the disk is short.
 	MinFree func() error
 }
@@ -57,11 +62,15 @@ func (c Config) withDefaults() Config {
 	}
 	def(&c.MaxPerOwner, 200)
 	def(&c.MaxTotal, 10000)
+	def(&c.EndedPerOwner, 1000)
 	if c.OutputLimit == 0 {
 		c.OutputLimit = 8 << 20
 	}
 	if c.OutputTotal == 0 {
 		c.OutputTotal = 1 << 30
+	}
+	if c.CheckpointTotal == 0 {
+		c.CheckpointTotal = 1 << 30
 	}
 	if c.Grace == 0 {
 		c.Grace = 3 * time.Second
@@ -94,6 +103,8 @@ type Manager struct {
 	loop     *loop
 	scribe   *scribe
 	groups   *groups
+	archive  *archivist // nil: there is no place for checkpoints
+	shelf    *shelf
 	sessions *xsync.MapOf[string, *Session]
 	creating keylock.Locks // per owner and idempotency key
 	editing  keylock.Locks // per session: row and memory change together
@@ -128,6 +139,10 @@ func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
 	m.groups = newGroups(c, m.log)
+	m.shelf = &shelf{m: m, cells: map[string]*shelved{}}
+	if c.CheckpointDir != "" {
+		m.archive = newArchivist(m, c.CheckpointDir)
+	}
 	_, m.inPipe = vault.Pipes()
 	// What the daemon inherited must not reach a session (EINVAL: before Linux 5.11).
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -143,6 +158,7 @@ func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*
 	}
 	m.scribe.forget()
 	m.settleAdopted(living)
+	m.archive.start()
 	m.wg.Go(m.sweep)
 	return m, nil
 }
@@ -169,12 +185,17 @@ func (m *Manager) enter() error {
 // Create starts a session. With an idempotency key that was seen before it
 // returns the session of that key, and existing.
 func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bool, err error) {
-	cfg := *m.cfg.Load()
-	shell := spec.Shell || len(spec.Argv) == 0
 	digest, err := digestOf(spec)
 	if err != nil {
 		return Info{}, false, err
 	}
+	return m.create(ctx, spec, spec.Shell || len(spec.Argv) == 0, digest)
+}
+
+// create starts a session; shell makes its program a login shell, and digest is
+// what its idempotency key stands for.
+func (m *Manager) create(ctx context.Context, spec Spec, shell bool, digest string) (info Info, existing bool, err error) {
+	cfg := *m.cfg.Load()
 	if err := spec.complete(cfg); err != nil {
 		return Info{}, false, err
 	}
@@ -201,6 +222,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 		ID: ident.New("s"), Name: spec.Name, Owner: spec.Owner, State: Starting, Argv: spec.Argv, Cwd: spec.Cwd, Env: spec.Env,
 		Labels: spec.Labels, Cols: spec.Cols, Rows: spec.Rows, CreatedAt: time.Now(), Epoch: newEpoch(),
 		MemoryLimit: *spec.MemoryLimit, PidsLimit: *spec.PidsLimit,
+		Shell: shell, OutputLimit: spec.OutputLimit, NoCheckpoint: spec.NoCheckpoint, RerunOf: spec.RerunOf,
 	}
 	limits := Limits{PerOwner: cfg.MaxPerOwner, Total: cfg.MaxTotal}
 	for try := 0; ; try++ {
@@ -232,7 +254,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (info Info, existing bo
 	m.running.Add(1)
 	m.sessions.Store(s.id, s)
 	failpoint.Hit("ptymgr.create.started")
-	if err := m.store.MarkRunning(context.WithoutCancel(ctx), s.id, s.pid, s.rec.StartedAt); err != nil {
+	if err := m.store.MarkRunning(context.WithoutCancel(ctx), s.id, s.pid, s.rec.StartedAt, s.rec.Birth); err != nil {
 		// The process runs and the row does not say so: that must not stay.
 		m.loop.add(s)
 		m.log.Error("record a started session", zap.String("session", s.id), zap.Error(err))
@@ -279,12 +301,37 @@ func (m *Manager) infoOf(row Record) Info {
 	if s, ok := m.sessions.Load(row.ID); ok {
 		return s.Info()
 	}
-	return Info{Record: row, Offset: row.FinalOffset, Oldest: row.FinalOffset}
+	i := Info{Record: row, Offset: row.FinalOffset, Oldest: row.FinalOffset}
+	if m.archive != nil && row.State.Ended() {
+		if from, to, ok := m.archive.dir.Extent(row.ID, row.Epoch); ok {
+			i.Oldest, i.Offset = from, to
+		}
+	}
+	return i
 }
 
-// Session returns the session of an id whose output is kept here, or nil.
+// kept returns a session whose output can be read, from memory or from the disk;
+// nil where none of it is kept. release must be called.
+func (m *Manager) kept(ctx context.Context, id string) (s *Session, row Record, release func(), err error) {
+	if s, ok := m.sessions.Load(id); ok {
+		return s, Record{}, func() {}, nil
+	}
+	if row, err = m.store.GetSession(ctx, id); err != nil {
+		return nil, row, func() {}, err
+	}
+	s, release, err = m.shelf.get(ctx, row)
+	return s, row, release, err
+}
+
+// Session returns the session of an id whose output is kept, or nil. One that
+// is only on the disk is read; it stays in memory while it has viewers, and for
+// a while after it was asked for.
 func (m *Manager) Session(id string) *Session {
-	s, _ := m.sessions.Load(id)
+	s, _, release, err := m.kept(context.Background(), id)
+	release()
+	if err != nil {
+		return nil
+	}
 	return s
 }
 
@@ -377,7 +424,11 @@ func (m *Manager) edit(ctx context.Context, id string, row func() error, memory 
 	if err := row(); err != nil {
 		return Info{}, err
 	}
-	if s, ok := m.sessions.Load(id); ok {
+	s, ok := m.sessions.Load(id)
+	if !ok {
+		s = m.shelf.peek(id)
+	}
+	if s != nil {
 		s.mu.Lock()
 		memory(&s.rec)
 		s.mu.Unlock()
@@ -462,20 +513,22 @@ func (m *Manager) Remove(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	failpoint.Hit("ptymgr.remove.deleted")
+	m.unkeep(id, i.Owner)
+	return nil
+}
+
+// unkeep lets go of what is kept of a session whose row is gone: descriptors,
+// memory and files.
+func (m *Manager) unkeep(id, owner string) {
 	if s, ok := m.sessions.LoadAndDelete(id); ok {
 		if err := m.vault.Drop(s.kept); err != nil {
 			m.log.Warn("drop a session's descriptors", zap.String("session", id), zap.Error(err))
 		}
-		s.mu.Lock()
-		s.removed = true
-		s.mu.Unlock()
-		s.notify()
-		if err := s.ring.Close(); err != nil {
-			m.log.Warn("free a session's memory", zap.String("session", id), zap.Error(err))
-		}
+		s.putAway()
 	}
-	m.hub.Publish(events.Change{Type: "session", ID: id, Owner: i.Owner})
-	return nil
+	m.archive.remove(id)
+	m.shelf.drop(id)
+	m.hub.Publish(events.Change{Type: "session", ID: id, Owner: owner})
 }
 
 // Stats are counts for the metrics.
@@ -488,12 +541,13 @@ type Stats struct {
 	RingReused        uint64 // slots of output used again for want of memory
 	RingLost          uint64 // bytes of output dropped for want of memory
 	MaxLag            uint64 // bytes that the slowest viewer is behind
+	Archive           Archive
 }
 
 // Stats counts.
 func (m *Manager) Stats() Stats {
 	st := Stats{Running: int(m.running.Load()), Viewers: int(m.viewers.Load()), BytesIn: m.bytesIn.Load(),
-		BytesOut: m.loop.bytesOut.Load(), ReadErrors: m.loop.readErrs.Load()}
+		BytesOut: m.loop.bytesOut.Load(), ReadErrors: m.loop.readErrs.Load(), Archive: m.archive.stats()}
 	m.sessions.Range(func(_ string, s *Session) bool {
 		st.Kept++
 		a, b := s.ring.Shortage()
@@ -547,7 +601,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 		return true
 	})
 	wg.Wait()
-	return m.quit()
+	return m.quit(true)
 }
 
 // Leave ends all goroutines and leaves the sessions to the next process.
@@ -556,15 +610,17 @@ func (m *Manager) Leave() error {
 	if !m.refuse() {
 		return nil
 	}
-	return m.quit()
+	return m.quit(false)
 }
 
 // quit ends the goroutines. The rings' memory goes with the process, or stays
-// with the vault.
-func (m *Manager) quit() error {
+// with the vault; with last, what is not on the disk yet is written first.
+func (m *Manager) quit(last bool) error {
 	m.loop.stop()
 	m.wg.Wait()
 	err := m.scribe.stop()
+	m.archive.stop(last)
+	m.shelf.close()
 	m.sessions.Range(func(_ string, s *Session) bool {
 		s.closeMaster()
 		s.ring.Close()

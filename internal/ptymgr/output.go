@@ -29,12 +29,12 @@ type OutputChunk struct {
 // Output returns up to limit bytes from offset. Where there is nothing yet it
 // waits, up to wait, for the first byte or the session's end.
 func (m *Manager) Output(ctx context.Context, id string, offset uint64, limit int, wait time.Duration) (OutputChunk, error) {
-	s, ok := m.sessions.Load(id)
-	if !ok {
-		row, err := m.store.GetSession(ctx, id)
-		if err != nil {
-			return OutputChunk{}, err
-		}
+	s, row, release, err := m.kept(ctx, id)
+	if err != nil {
+		return OutputChunk{}, err
+	}
+	defer release()
+	if s == nil {
 		n := row.FinalOffset
 		// The end of a session that was lost with its daemon was not written.
 		if offset > n && (row.State != Lost || n > 0) {
@@ -177,12 +177,13 @@ const searchBack = 64 << 10
 // ctx ends. All conditions are level-triggered: what held before the call
 // counts.
 func (m *Manager) Wait(ctx context.Context, id string, c Conditions) (WaitResult, error) {
-	s, ok := m.sessions.Load(id)
-	if !ok {
-		i, err := m.Get(ctx, id)
-		if err != nil {
-			return WaitResult{}, err
-		}
+	s, row, release, err := m.kept(ctx, id)
+	if err != nil {
+		return WaitResult{}, err
+	}
+	defer release()
+	if s == nil {
+		i := m.infoOf(row)
 		return WaitResult{Matched: map[bool]string{true: "exit"}[c.Exit], Impossible: !c.Exit, Next: i.Offset, Info: i}, nil
 	}
 	sr := search{ring: s.ring, at: c.From}

@@ -39,7 +39,8 @@ func (m *Manager) sweep() {
 		case <-time.After(min(age, retainEvery)):
 		}
 		m.groups.dropStale()
-		err := m.retain(ctx)
+		err := errors.Join(m.retain(ctx), m.trimEnded(ctx))
+		m.shelf.trim(shelfMost, shelfTime)
 		if after > 0 && time.Since(aged) >= age {
 			err = errors.Join(err, m.removeOld(ctx, after, sweepBatch))
 			aged = time.Now()
@@ -113,6 +114,27 @@ func (m *Manager) retain(ctx context.Context) error {
 		sum -= k.bytes
 	}
 	return errs
+}
+
+// trimEnded removes the sessions of each owner that ended first and are more
+// than an owner keeps.
+func (m *Manager) trimEnded(ctx context.Context) error {
+	for {
+		most := m.cfg.Load().EndedPerOwner
+		gone, err := m.store.TrimEnded(ctx, most, sweepBatch)
+		for _, r := range gone {
+			if s, ok := m.sessions.Load(r.ID); ok {
+				err = errors.Join(err, m.scribe.wait(ctx, s))
+			}
+			m.unkeep(r.ID, r.Owner)
+		}
+		if len(gone) > 0 {
+			m.log.Info("removed the sessions that ended first: their owners have more than ended_per_owner", zap.Int("count", len(gone)), zap.Int("most", most))
+		}
+		if err != nil || len(gone) < sweepBatch {
+			return err
+		}
+	}
 }
 
 // sweepAway removes a session that somebody else may have removed.

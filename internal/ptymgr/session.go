@@ -24,11 +24,15 @@ type Session struct {
 	ring  *buffer.Ring
 	rd    *reading // owned by the reading thread; set before it knows the session
 
-	blk   block  // in the ring's memfd
-	kept  string // the vault's name of its descriptors; of the scribe once it has ended
-	put   bool   // of the scribe: only its memory is kept
-	began int64  // CLOCK_BOOTTIME of the fork, nanoseconds
-	doubt bool   // whether it was let through its gate: its daemon died there
+	blk  block  // in the ring's memfd
+	kept string // the vault's name of its descriptors; of the scribe once it has ended
+	put  bool   // of the scribe: only its memory is kept
+
+	noCheckpoint bool // its output is not written to the disk
+	archived     bool // of the archivist: nothing more is to be written
+
+	began int64 // CLOCK_BOOTTIME of the fork, nanoseconds
+	doubt bool  // whether it was let through its gate: its daemon died there
 	pid   int
 	pidfd int           // closed with the master
 	group *cgroup.Group // of a start; later groups.of finds it

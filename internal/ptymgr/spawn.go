@@ -229,7 +229,7 @@ func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) 
 // newSession is a session without a process.
 func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name string) *Session {
 	s := &Session{m: m, id: r.ID, epoch: r.Epoch, limit: limit, ring: ring, blk: ring.Block(), kept: name, master: -1, pidfd: -1, rec: r,
-		viewers: map[*Viewer]struct{}{}, done: make(chan struct{})}
+		viewers: map[*Viewer]struct{}{}, done: make(chan struct{}), noCheckpoint: r.NoCheckpoint}
 	s.in.clients = map[ClientID]*inClient{}
 	s.in.blk = s.blk
 	s.outputAt.Store(time.Now().UnixNano())
@@ -289,6 +289,7 @@ func (s *Session) fork(ctx context.Context, path string, argv, env []string, sla
 	failpoint.Hit("ptymgr.start.forked")
 	p, _ := readStat(s.pid)
 	s.blk.process(s.pid, p.start, began, time.Now())
+	s.rec.Birth = birthOf(p.start)
 	if err = s.m.vault.Keep(s.kept, s.pidfd); err == nil {
 		err = s.m.vault.Settle(ctx)
 	}

@@ -38,6 +38,11 @@ type Spec struct {
 	// of an older release is the same request.
 	MemoryLimit *int64 `json:",omitempty"` // bytes
 	PidsLimit   *int   `json:",omitempty"` // processes and threads
+
+	// These are left out of the digest where they say nothing, so that a key of
+	// an earlier release keeps its meaning.
+	NoCheckpoint bool   `json:",omitempty"` // its output is never written to the disk
+	RerunOf      string `json:",omitempty"` // the session that this one repeats
 }
 
 // Record is a session as the store keeps it.
@@ -59,6 +64,11 @@ type Record struct {
 	Error              string // why it is lost or could not start, or what the kernel did to it
 	MemoryLimit        int64  // bytes of all its processes; 0 none
 	PidsLimit          int    // processes and threads; 0 none
+	Birth              string // boot and start of the process PID; "" when not known
+	Shell              bool   // Argv is the shell, run as a login shell
+	OutputLimit        int64  // bytes of output kept, as asked for; 0 where an earlier release made the row
+	NoCheckpoint       bool   // its output is never written to the disk
+	RerunOf            string // the session that this one repeats, "" for none
 }
 
 func (r Record) limits() cgroup.Limits {
@@ -83,6 +93,9 @@ type Filter struct {
 	Limit  int               // 0 is 100
 }
 
+// Removed names a session whose row is gone.
+type Removed struct{ ID, Owner string }
+
 // Limits bounds how many sessions may live at once.
 type Limits struct {
 	PerOwner, Total int
@@ -96,8 +109,9 @@ type Store interface {
 	// (the key came with another digest), problem.Gone (the key's session was
 	// removed), problem.LimitReached, problem.NameTaken.
 	CreateSession(ctx context.Context, r Record, key, digest string, limits Limits) (row Record, existing bool, err error)
-	// MarkRunning moves a starting session to running.
-	MarkRunning(ctx context.Context, id string, pid int, started time.Time) error
+	// MarkRunning moves a starting session to running; birth tells its process
+	// from a later one of the same number.
+	MarkRunning(ctx context.Context, id string, pid int, started time.Time, birth string) error
 	// MarkEnded writes the one end of a session; first tells whether this call did.
 	MarkEnded(ctx context.Context, id string, state State, exitCode *int, signal string, ended time.Time, finalOffset uint64, errText string) (first bool, err error)
 	RenameSession(ctx context.Context, id, name string) error
@@ -110,6 +124,9 @@ type Store interface {
 	FindByName(ctx context.Context, owner, name string) (Record, error)
 	ListSessions(ctx context.Context, f Filter) (rows []Record, next string, err error)
 	EndedBefore(ctx context.Context, t time.Time, limit int) ([]string, error)
+	// TrimEnded removes, in one statement, those sessions of each owner that
+	// ended first and are more than keep, at most limit of them.
+	TrimEnded(ctx context.Context, keep, limit int) ([]Removed, error)
 	// LoseUnfinished marks every living session that is not in except as lost.
 	LoseUnfinished(ctx context.Context, except []string, at time.Time) ([]string, error)
 }

@@ -273,7 +273,9 @@ func (s *Session) resize(decide func() (cols, rows uint16)) {
 	owner := s.rec.Owner
 	s.mu.Unlock()
 	if changed {
-		s.m.scribe.size(s)
+		if !isClosed(s.done) { // an ended one keeps the size that it had
+			s.m.scribe.size(s)
+		}
 		s.m.hub.Publish(events.Change{Type: "session", ID: s.id, Owner: owner})
 	}
 	s.notify()

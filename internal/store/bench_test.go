@@ -53,7 +53,7 @@ func BenchmarkCreateSession(b *testing.B) {
 	owner := db.user(b, "ann")
 	for b.Loop() {
 		r := db.create(b, record(owner, ""))
-		if err := db.MarkRunning(b.Context(), r.ID, 1, epoch); err != nil {
+		if err := db.MarkRunning(b.Context(), r.ID, 1, epoch, ""); err != nil {
 			b.Fatal(err)
 		}
 		db.end(b, r.ID, ptymgr.Exited, epoch)

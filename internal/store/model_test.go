@@ -171,7 +171,7 @@ func checkSessionModel(t *testing.T, rt *rapid.T, db *database, run int) {
 					r.State = ptymgr.Running
 				}
 			}
-			compare(rt, db.MarkRunning(ctx, id, 5, epoch), want)
+			compare(rt, db.MarkRunning(ctx, id, 5, epoch, ""), want)
 		},
 		"end": func(rt *rapid.T) {
 			id := pick(rt)

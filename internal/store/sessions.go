@@ -46,9 +46,11 @@ func (s *Store) CreateSession(ctx context.Context, r ptymgr.Record, key, digest 
 		if err := checkLimits(tx, r.Owner, limits); err != nil {
 			return err
 		}
-		_, err := tx.exec(`INSERT INTO sessions (id, owner, name, state, argv, cwd, env, cols, rows, created_at, epoch, memory_limit, pids_limit)
-			VALUES ($1, $2, $3, 'starting', $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			r.ID, r.Owner, r.Name, argv, r.Cwd, env, r.Cols, r.Rows, micros(r.CreatedAt), int64(r.Epoch), r.MemoryLimit, r.PidsLimit)
+		_, err := tx.exec(`INSERT INTO sessions (id, owner, name, state, argv, cwd, env, cols, rows, created_at, epoch,
+				memory_limit, pids_limit, login_shell, output_limit, no_checkpoint, rerun_of)
+			VALUES ($1, $2, $3, 'starting', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+			r.ID, r.Owner, r.Name, argv, r.Cwd, env, r.Cols, r.Rows, micros(r.CreatedAt), int64(r.Epoch),
+			r.MemoryLimit, r.PidsLimit, boolInt(r.Shell), r.OutputLimit, boolInt(r.NoCheckpoint), r.RerunOf)
 		if err != nil {
 			return s.taken(err, "a living session is called %q", r.Name)
 		}
@@ -118,14 +120,14 @@ func insertLabels(tx *txn, id string, labels map[string]string) error {
 }
 
 // MarkRunning implements ptymgr.Store. A session that has ended meanwhile stays
-// ended, but its pid and start are facts and are kept; the answer then is
+// ended, but its pid, start and birth are facts and are kept; the answer then is
 // problem.SessionEnded.
-func (s *Store) MarkRunning(ctx context.Context, id string, pid int, started time.Time) error {
+func (s *Store) MarkRunning(ctx context.Context, id string, pid int, started time.Time, birth string) error {
 	var state ptymgr.State
 	err := s.write(ctx, "mark a session running", func(tx *txn) error {
-		return orNotFound(tx.row(`UPDATE sessions SET pid = $2, started_at = coalesce(started_at, $3),
+		return orNotFound(tx.row(`UPDATE sessions SET pid = $2, started_at = coalesce(started_at, $3), birth = $4,
 			state = CASE state WHEN 'starting' THEN 'running' ELSE state END
-			WHERE id = $1 RETURNING state`, id, pid, microsOrNull(started)).Scan(&state), noSession(id))
+			WHERE id = $1 RETURNING state`, id, pid, microsOrNull(started), birth).Scan(&state), noSession(id))
 	})
 	if err == nil && state.Ended() {
 		err = problem.New(problem.SessionEnded, "the session %s has ended", id)

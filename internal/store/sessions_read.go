@@ -20,6 +20,7 @@ const defaultPage = 100
 func (d *dialect) sessionQuery(where string) string {
 	return `SELECT s.id, s.name, s.owner, s.state, s.argv, s.cwd, s.env, s.cols, s.rows, s.pid, s.exit_code,
 		s.signal, s.created_at, s.started_at, s.ended_at, s.epoch, s.final_offset, s.error, s.memory_limit, s.pids_limit,
+		s.birth, s.login_shell, s.output_limit, s.no_checkpoint, s.rerun_of,
 		(SELECT ` + d.jsonObject + `(l.key, l.value) FROM session_labels l WHERE l.session_id = s.id)
 		FROM sessions s WHERE ` + where
 }
@@ -38,7 +39,8 @@ type sessionDest struct {
 func scanSession(row scanner) (ptymgr.Record, error) {
 	var d sessionDest
 	err := row.Scan(&d.r.ID, &d.r.Name, &d.r.Owner, &d.r.State, &d.argv, &d.r.Cwd, &d.env, &d.r.Cols, &d.r.Rows,
-		&d.r.PID, &d.exit, &d.r.Signal, &d.created, &d.started, &d.ended, &d.epoch, &d.offset, &d.r.Error, &d.r.MemoryLimit, &d.r.PidsLimit, &d.labels)
+		&d.r.PID, &d.exit, &d.r.Signal, &d.created, &d.started, &d.ended, &d.epoch, &d.offset, &d.r.Error, &d.r.MemoryLimit, &d.r.PidsLimit,
+		&d.r.Birth, &d.r.Shell, &d.r.OutputLimit, &d.r.NoCheckpoint, &d.r.RerunOf, &d.labels)
 	if err != nil {
 		return ptymgr.Record{}, err
 	}
@@ -128,4 +130,37 @@ func (s *Store) EndedBefore(ctx context.Context, t time.Time, limit int) ([]stri
 		WHERE ended_at IS NOT NULL AND ended_at < $1 ORDER BY ended_at, id LIMIT $2`,
 		[]any{micros(t), limit}, scanID(&ids))
 	return ids, err
+}
+
+// TrimEnded implements ptymgr.Store. Who is over the bound is looked at first,
+// without the writer: nearly always nobody is.
+func (s *Store) TrimEnded(ctx context.Context, keep, limit int) ([]ptymgr.Removed, error) {
+	var over []string
+	err := s.query(ctx, "count ended sessions", `SELECT owner FROM sessions WHERE ended_at IS NOT NULL
+		GROUP BY owner HAVING count(*) > $1`, []any{keep}, scanID(&over))
+	if err != nil || len(over) == 0 {
+		return nil, err
+	}
+	var gone []ptymgr.Removed
+	err = s.write(ctx, "remove the oldest ended sessions", func(tx *txn) error {
+		gone = nil
+		rows, err := tx.rows(`DELETE FROM sessions WHERE ended_at IS NOT NULL AND id IN (
+			SELECT id FROM (
+				SELECT id, row_number() OVER (PARTITION BY owner ORDER BY ended_at DESC, id DESC) AS place
+				FROM sessions WHERE ended_at IS NOT NULL) AS ended
+			WHERE place > $1 LIMIT $2) RETURNING id, owner`, keep, limit)
+		if err != nil {
+			return err
+		}
+		return each(rows, func(row scanner) error {
+			var r ptymgr.Removed
+			err := row.Scan(&r.ID, &r.Owner)
+			gone = append(gone, r)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gone, nil
 }

@@ -45,7 +45,7 @@ func testSessionRoundTrip(t *testing.T, db *database) {
 		same(t, made, want)
 
 		want.State, want.PID, want.StartedAt = ptymgr.Running, 4242, epoch.Add(time.Second)
-		wantCode(t, db.MarkRunning(ctx, r.ID, want.PID, want.StartedAt), "")
+		wantCode(t, db.MarkRunning(ctx, r.ID, want.PID, want.StartedAt, ""), "")
 		got, err := db.GetSession(ctx, r.ID)
 		wantCode(t, err, "")
 		same(t, got, want)
@@ -121,7 +121,7 @@ func testIdempotency(t *testing.T, db *database) {
 		}
 	})
 	t.Run("removed", func(t *testing.T) {
-		wantCode(t, db.MarkRunning(ctx, first.ID, 1, epoch), "")
+		wantCode(t, db.MarkRunning(ctx, first.ID, 1, epoch, ""), "")
 		db.end(t, first.ID, ptymgr.Exited, epoch)
 		wantCode(t, db.DeleteSession(ctx, first.ID), "")
 		_, _, err := create(ann, "k", "d", ptymgr.Limits{})
@@ -159,7 +159,7 @@ func testLimits(t *testing.T, db *database) {
 	ctx := t.Context()
 	ann, bob := db.user(t, "ann"), db.user(t, "bob")
 	running := db.create(t, record(ann, "")) // starting counts
-	wantCode(t, db.MarkRunning(ctx, running.ID, 1, epoch), "")
+	wantCode(t, db.MarkRunning(ctx, running.ID, 1, epoch, ""), "")
 	db.create(t, record(ann, ""))
 	db.create(t, record(bob, ""))
 	for _, ended := range []ptymgr.State{ptymgr.Exited, ptymgr.Lost} {
@@ -250,7 +250,7 @@ func testStates(t *testing.T, db *database) {
 	ctx := t.Context()
 	owner := db.user(t, "ann")
 	later := epoch.Add(time.Hour)
-	run := func(id string) error { return db.MarkRunning(ctx, id, 9, later) }
+	run := func(id string) error { return db.MarkRunning(ctx, id, 9, later, "") }
 	end := func(state ptymgr.State) func(string) error {
 		return func(id string) error {
 			first, err := db.MarkEnded(ctx, id, state, nil, "SIGHUP", later, 5, "")
@@ -283,7 +283,7 @@ func testStates(t *testing.T, db *database) {
 		t.Run(fmt.Sprintf("%s %s", tc.from, tc.name), func(t *testing.T) {
 			r := db.create(t, record(owner, ""))
 			if tc.from != ptymgr.Starting {
-				wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch), "")
+				wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch, ""), "")
 			}
 			if tc.from.Ended() {
 				db.end(t, r.ID, tc.from, epoch)
@@ -325,7 +325,7 @@ func testLabels(t *testing.T, db *database) {
 func testAbsent(t *testing.T, db *database) {
 	ctx := t.Context()
 	for name, err := range map[string]error{
-		"MarkRunning":   db.MarkRunning(ctx, "s_none", 1, epoch),
+		"MarkRunning":   db.MarkRunning(ctx, "s_none", 1, epoch, ""),
 		"RenameSession": db.RenameSession(ctx, "s_none", "x"),
 		"SetLabels":     db.SetLabels(ctx, "s_none", map[string]string{"a": "b"}),
 		"ResizeSession": db.ResizeSession(ctx, "s_none", 1, 1),
@@ -350,7 +350,7 @@ func testRemove(t *testing.T, db *database) {
 	owner := db.user(t, "ann")
 	r := db.create(t, record(owner, ""))
 	wantCode(t, db.DeleteSession(ctx, r.ID), problem.SessionRunning)
-	wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch), "")
+	wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch, ""), "")
 	wantCode(t, db.DeleteSession(ctx, r.ID), problem.SessionRunning)
 	db.end(t, r.ID, ptymgr.Exited, epoch)
 	wantCode(t, db.DeleteSession(ctx, r.ID), "")
@@ -367,7 +367,7 @@ func testList(t *testing.T, db *database) {
 		db.create(t, r)
 		switch i % 4 {
 		case 1:
-			wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch), "")
+			wantCode(t, db.MarkRunning(ctx, r.ID, 1, epoch, ""), "")
 		case 2:
 			db.end(t, r.ID, ptymgr.Exited, epoch)
 		case 3:
@@ -453,7 +453,7 @@ func testLoseUnfinished(t *testing.T, db *database) {
 	ctx := t.Context()
 	owner := db.user(t, "ann")
 	starting, running, kept := db.create(t, record(owner, "a")), db.create(t, record(owner, "b")), db.create(t, record(owner, "c"))
-	wantCode(t, db.MarkRunning(ctx, running.ID, 1, epoch), "")
+	wantCode(t, db.MarkRunning(ctx, running.ID, 1, epoch, ""), "")
 	ended := db.create(t, record(owner, "d"))
 	if _, err := db.MarkEnded(ctx, ended.ID, ptymgr.Exited, ptr(0), "", epoch, 1, ""); err != nil {
 		t.Fatal(err)
