@@ -240,7 +240,7 @@ func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name stri
 
 // fork starts the stage, stores what it is, and lets it through to the program.
 func (s *Session) fork(ctx context.Context, path string, argv, env []string, slave uintptr) error {
-	exe, args, err := stage.Command(path, argv)
+	exe, args, err := stage.Command(path, argv, s.group != nil)
 	if err != nil {
 		return err
 	}

@@ -60,21 +60,25 @@ var program = sync.OnceValues(func() (string, error) {
 })
 
 // Command returns what to execute, and its argument list, for a stage that
-// becomes path with argv.
-func Command(path string, argv []string) (exe string, args []string, err error) {
+// becomes path with argv. group says that there is a descriptor Group.
+func Command(path string, argv []string, group bool) (exe string, args []string, err error) {
 	exe, err = program()
-	return exe, append([]string{arg0, path}, argv...), err
+	word := "0"
+	if group {
+		word = "1"
+	}
+	return exe, append([]string{arg0, word, path}, argv...), err
 }
 
 func init() {
-	if len(os.Args) >= 3 && os.Args[0] == arg0 {
+	if len(os.Args) >= 4 && os.Args[0] == arg0 {
 		run()
 	}
 }
 
 // run is src/stage.c in Go.
 func run() {
-	if _, _, e := syscall.Syscall(syscall.SYS_FCNTL, Group, syscall.F_GETFD, 0); e == 0 {
+	if os.Args[1] == "1" { // the number may be taken by this program's own
 		enterGroup()
 	}
 	var b [1]byte
@@ -90,7 +94,7 @@ func run() {
 	}
 	_ = syscall.Close(Gate)
 	syscall.CloseOnExec(Errors)
-	err := syscall.Exec(os.Args[1], os.Args[2:], syscall.Environ())
+	err := syscall.Exec(os.Args[2], os.Args[3:], syscall.Environ())
 	var e [4]byte
 	if no, ok := err.(syscall.Errno); ok {
 		binary.NativeEndian.PutUint32(e[:], uint32(no))
