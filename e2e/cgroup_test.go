@@ -153,7 +153,7 @@ func TestNoCgroupIsLeft(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for i := range full(50, 500) {
+			for i := range full(25, 500) {
 				// One in four is closed, the others end by themselves.
 				argv := []string{"true"}
 				if i%4 == 0 {
