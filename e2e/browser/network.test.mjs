@@ -1,7 +1,7 @@
 // Bad networks: what was cut comes back by itself, complete and in order.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Daemon, Proxy, connected, eventually, expectText, launchBrowser, loggedIn, openSession, pane, quiet, shot, textOf, type } from "./harness.mjs";
+import { Daemon, Proxy, connected, eventually, expectText, launchBrowser, loggedIn, openSession, pane, quiet, row, shot, textOf, type } from "./harness.mjs";
 
 // What Chromium itself writes to the console about a connection that broke.
 const brokenConnection = /WebSocket connection to|net::ERR_|Failed to load resource/;
@@ -130,6 +130,7 @@ describe("bad networks", () => {
       const s = await own.create({ argv: ["bash", "-c", "echo before-the-end; cat"], name: "victim" });
       await openSession(page, s.id);
       await expectText(page, s.id, /before-the-end/);
+      await eventually("it is on the disk", async () => (await own.call("GET", "/v1/status")).json.checkpoints.sessions === 1);
       const { worker } = (await own.call("GET", "/v1/status")).json;
       own.process.kill("SIGSTOP"); // the keeper would start another worker
       process.kill(worker.pid, "SIGKILL");
@@ -139,6 +140,23 @@ describe("bad networks", () => {
       await connected(page);
       await eventually("the session is shown as lost", async () => (await page.locator(`[data-testid="session-row"][data-session-id="${s.id}"]`).getAttribute("data-state")) === "lost");
       await shot(page, "lost");
+
+      // A new page shows what was printed, from the disk, and runs it again.
+      const phone = await loggedIn(browser, own, { width: 390, height: 844, hasTouch: true, isMobile: true });
+      if (!(await row(phone, s.id).isVisible())) await phone.getByTestId("drawer").click();
+      await openSession(phone, s.id);
+      await expectText(phone, s.id, /before-the-end/);
+      await eventually("its end is shown", async () => (await phone.getByTestId("exit-status").textContent()) === "lost");
+      assert.equal(await phone.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, "the page is wider than the phone");
+      await shot(phone, "lost-phone");
+      await phone.getByTestId("run-again").click();
+      let again;
+      await eventually("it runs again", async () => (again = (await own.call("GET", "/v1/sessions?state=running")).json.items.find((o) => o.rerun_of === s.id)));
+      assert.deepEqual([again.name, again.argv], ["victim", s.argv]);
+      await expectText(phone, again.id, /before-the-end/);
+      quiet(phone);
+      await phone.context().close();
+
       await page.getByTestId("new-terminal").click();
       await eventually("a new terminal works", async () => (await page.locator('[data-testid="terminal"][data-state="live"]:visible').count()) === 1);
       quiet(page, brokenConnection);

@@ -249,10 +249,8 @@ export class App {
   }
 
   async runAgain(id: string): Promise<void> {
-    const s = this.sessions.get(id);
-    if (!s?.argv) return;
     await this.try(async () => {
-      const again = await api.create({ argv: s.argv!, cwd: s.cwd, ...this.guessDims() });
+      const again = await api.runAgain(id);
       this.created.add(again.id);
       this.sessions.put(again);
       // In the place of the ended one, which stays in the list.

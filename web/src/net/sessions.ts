@@ -59,6 +59,11 @@ export function create(n: NewSession, idempotencyKey = randomHex()): Promise<Ses
   });
 }
 
+/** The daemon knows more of it than the page: its environment, its labels. */
+export function runAgain(id: string, idempotencyKey = randomHex()): Promise<Session> {
+  return call<Session>(one(id) + "/run-again", { method: "POST", headers: { "Idempotency-Key": idempotencyKey } });
+}
+
 export function rename(id: string, name: string): Promise<Session> {
   return call<Session>(one(id), { method: "PATCH", body: { name } });
 }
