@@ -410,3 +410,26 @@ func TestResizeRenameKillRm(t *testing.T) {
 		t.Errorf("one of three is not there: %+v", r)
 	}
 }
+
+// rerun starts an ended session once more; a living one and nobody are refused.
+func TestRerun(t *testing.T) {
+	d := startDaemon(t)
+	d.ptyd("run", "--name", "job", "--no-checkpoint", "--env", "SECRET=swordfish", "--", "sh", "-c", "echo $SECRET; exit 3")
+	first := d.list()[0].ID
+	id := strings.TrimSpace(d.ptyd("rerun", "job", "--idempotency-key", "k").ok(t).out)
+	if !strings.HasPrefix(id, "s_") || id == first {
+		t.Errorf("rerun printed %q; the first is %s", id, first)
+	}
+	d.ptyd("wait", id, "--exit").ok(t)
+	if out := d.ptyd("tail", id, "--raw", "--from", "0").ok(t).out; out != "swordfish\r\n" {
+		t.Errorf("it printed %q", out)
+	}
+	r := d.ptyd("rerun", "--json", first, "--idempotency-key", "k").ok(t)
+	again := decode[map[string]any](t, r.out)
+	if again["id"] != id || again["rerun_of"] != first || again["no_checkpoint"] != true || strings.Contains(r.out, "swordfish") {
+		t.Errorf("the same key: %s", r.out)
+	}
+	d.session("lives", "sleep", "100")
+	d.ptyd("rerun", "lives").fails(t, 125, "is running")
+	d.ptyd("rerun", "nobody").fails(t, 125, "there is no session")
+}

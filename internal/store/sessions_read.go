@@ -148,7 +148,7 @@ func (s *Store) TrimEnded(ctx context.Context, keep, limit int) ([]ptymgr.Remove
 			SELECT id FROM (
 				SELECT id, row_number() OVER (PARTITION BY owner ORDER BY ended_at DESC, id DESC) AS place
 				FROM sessions WHERE ended_at IS NOT NULL) AS ended
-			WHERE place > $1 LIMIT $2) RETURNING id, owner`, keep, limit)
+			WHERE place > $1 ORDER BY place DESC LIMIT $2) RETURNING id, owner`, keep, limit)
 		if err != nil {
 			return err
 		}

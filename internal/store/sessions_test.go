@@ -24,6 +24,7 @@ var sessionCases = []conformCase{
 	{"only ended sessions are removed", testRemove},
 	{"lists are filtered and paged", testList},
 	{"ended sessions are found by age", testEndedBefore},
+	{"an owner's ended sessions are trimmed, the oldest first", testTrimEnded},
 	{"what nobody backs is lost", testLoseUnfinished},
 	{"the schema refuses nonsense", testSessionConstraints},
 }
@@ -37,6 +38,7 @@ func testSessionRoundTrip(t *testing.T, db *database) {
 	full.Env = []string{"A=1", "B=x=y", "EMPTY="}
 	full.Labels = map[string]string{"team": "röd", "empty": "", `quo"te`: `\`}
 	full.Cols, full.Rows = 65535, 1
+	full.Shell, full.OutputLimit, full.NoCheckpoint, full.RerunOf = true, 1<<20, true, "s_before"
 	full.Epoch = math.MaxUint64 - 1 // beyond what an int64 holds
 	for _, r := range []ptymgr.Record{full, record(owner, "")} {
 		made := db.create(t, r)
@@ -45,7 +47,8 @@ func testSessionRoundTrip(t *testing.T, db *database) {
 		same(t, made, want)
 
 		want.State, want.PID, want.StartedAt = ptymgr.Running, 4242, epoch.Add(time.Second)
-		wantCode(t, db.MarkRunning(ctx, r.ID, want.PID, want.StartedAt, ""), "")
+		wantCode(t, db.MarkRunning(ctx, r.ID, want.PID, want.StartedAt, "boot:17"), "")
+		want.Birth = "boot:17"
 		got, err := db.GetSession(ctx, r.ID)
 		wantCode(t, err, "")
 		same(t, got, want)
@@ -445,6 +448,50 @@ func testEndedBefore(t *testing.T, db *database) {
 		wantCode(t, err, "")
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("before %v: %v, want %v", tc.before, got, tc.want)
+		}
+	}
+}
+
+func testTrimEnded(t *testing.T, db *database) {
+	ctx := t.Context()
+	ann, bob := db.user(t, "ann"), db.user(t, "bob")
+	end := func(owner string, minute int) string {
+		r := db.create(t, record(owner, ""))
+		if _, err := db.MarkEnded(ctx, r.ID, ptymgr.Lost, nil, "", epoch.Add(time.Duration(minute)*time.Minute), 1, ""); err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	living := db.create(t, record(ann, "lives"))
+	// They end in another order than they began.
+	third, first, second, fourth := end(ann, 3), end(ann, 1), end(ann, 2), end(ann, 4)
+	of := end(bob, 0)
+	for _, tc := range []struct {
+		keep, limit int
+		want        []string
+	}{
+		{4, 10, nil},
+		{3, 10, []string{first}},
+		{1, 1, []string{second}},
+		{1, 10, []string{third}},
+		{1, 10, nil},
+	} {
+		got, err := db.TrimEnded(ctx, tc.keep, tc.limit)
+		wantCode(t, err, "")
+		var ids []string
+		for _, r := range got {
+			ids = append(ids, r.ID)
+			if r.Owner != ann {
+				t.Errorf("%s belongs to %s", r.ID, r.Owner)
+			}
+		}
+		if !slices.Equal(ids, tc.want) {
+			t.Errorf("keep %d, at most %d: %v, want %v", tc.keep, tc.limit, ids, tc.want)
+		}
+	}
+	for _, id := range []string{living.ID, fourth, of} {
+		if _, err := db.GetSession(ctx, id); err != nil {
+			t.Errorf("%s: %v", id, err)
 		}
 	}
 }
