@@ -41,7 +41,7 @@ GOTEST := $(GO) test -race -p 2 -timeout 15m
 UNIT = $$($(GO) list ./... | grep -v '/e2e$$')
 
 BUILD_NEEDS := node:nodejs npm:npm
-TEST_NEEDS  := gcc:gcc /usr/include/stdio.h:libc6-dev vim:vim htop:htop jq:jq \
+TEST_NEEDS  := /lib/systemd/systemd:systemd nsenter:util-linux gcc:gcc /usr/include/stdio.h:libc6-dev vim:vim htop:htop jq:jq \
                chromium:chromium /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf:fonts-dejavu-core
 
 .PHONY: help
@@ -163,12 +163,11 @@ install: ## install binary, completions, manual pages and systemd units (PREFIX,
 	  install -D -m 0644 $$tmp/ptyd.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ptyd.fish; \
 	  bin/ptyd gen-docs $$tmp/docs; \
 	  for page in $$tmp/docs/man/man1/*.1; do install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done; \
-	  for scope in system user; do \
-	    sed 's|/usr/local/bin/ptyd|$(PREFIX)/bin/ptyd|g' systemd/$$scope/ptyd.service > $$tmp/unit; \
-	    install -D -m 0644 $$tmp/unit $(DESTDIR)$(PREFIX)/lib/systemd/$$scope/ptyd.service; \
-	  done; \
-	  install -D -m 0644 systemd/sysusers.d/ptyd.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/ptyd.conf
-	@echo "Installed below $(DESTDIR)$(PREFIX). The service: systemd-sysusers && systemctl enable --now ptyd (for yourself alone: systemctl --user enable --now ptyd)."
+	  for unit in system/ptyd.service system/ptyd-tmp.service user/ptyd.service; do \
+	    sed 's|/usr/local/bin/ptyd|$(PREFIX)/bin/ptyd|g' systemd/$$unit > $$tmp/unit; \
+	    install -D -m 0644 $$tmp/unit $(DESTDIR)$(PREFIX)/lib/systemd/$$unit; \
+	  done
+	@echo "Installed below $(DESTDIR)$(PREFIX). As a service: sudo $(PREFIX)/bin/ptyd service install; for yourself alone: $(PREFIX)/bin/ptyd service install --user."
 
 .PHONY: clean
 clean: ## remove what was built; the state of daemons stays

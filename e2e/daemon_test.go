@@ -223,6 +223,9 @@ func (d *Daemon) unixHTTP() *http.Client {
 
 // note remembers the processes below the daemon, for the check at the end.
 func (d *Daemon) note() {
+	if d.cmd == nil {
+		return // a machine's, which ends with the machine
+	}
 	for _, p := range descendants(d.Keeper()) {
 		d.seen[p.identity()] = p
 	}

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childWord {
 		os.Exit(childMain(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == machineWord {
+		os.Exit(machineMain(os.Args[2:]))
+	}
 	flag.Parse()
 	os.Exit(run(m))
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,15 +12,16 @@ import (
 )
 
 // The units hold no misspelt key, which systemd only warns about, and every
-// line of them has a reason above it.
+// line of them has a reason above it. The system unit restricts as much as it is
+// said to.
 func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
-	units, err := filepath.Glob("../systemd/*/ptyd.service")
-	if err != nil || len(units) != 2 {
-		t.Fatalf("units: %v, %v", units, err)
+	files, err := filepath.Glob("../systemd/*/*.*")
+	if err != nil || len(files) != 5 {
+		t.Fatalf("units and drop-ins: %v, %v", files, err)
 	}
-	for _, unit := range units {
-		text := string(readFile(t, unit))
+	for _, file := range files {
+		text := string(readFile(t, file))
 		explained := false
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)
@@ -29,7 +31,7 @@ func TestSystemdUnits(t *testing.T) {
 			case line == "" || strings.HasPrefix(line, "["):
 				explained = false
 			case isSetting && !explained && !selfEvident[key]:
-				t.Errorf("%s: %q has no reason above it", unit, line)
+				t.Errorf("%s: %q has no reason above it", file, line)
 			}
 		}
 	}
@@ -37,15 +39,27 @@ func TestSystemdUnits(t *testing.T) {
 	if err != nil {
 		t.Skip("left out: systemd-analyze is not on this machine; the units were read, not verified")
 	}
-	for _, unit := range units {
-		copied := filepath.Join(t.TempDir(), "ptyd.service")
-		// The manual page and the binary need not be installed here.
-		text := strings.ReplaceAll(string(readFile(t, unit)), "/usr/local/bin/ptyd", shippedBinary)
-		text = strings.ReplaceAll(text, "Documentation=man:ptyd(1)\n", "")
-		writeFile(t, copied, text)
-		out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
-		if err != nil || strings.Contains(string(out), copied) || strings.Contains(string(out), "ptyd.service:") {
-			t.Errorf("%s: %v\n%s", unit, err, out)
+	for _, scope := range []string{"system", "user"} {
+		dir := t.TempDir()
+		units, _ := filepath.Glob("../systemd/" + scope + "/*.service")
+		for _, unit := range units {
+			// The manual page and the binary need not be installed here.
+			text := strings.ReplaceAll(string(readFile(t, unit)), "/usr/local/bin/ptyd", shippedBinary)
+			text = strings.ReplaceAll(text, "Documentation=man:ptyd(1)\n", "")
+			writeFile(t, filepath.Join(dir, filepath.Base(unit)), text)
+		}
+		cmd := exec.Command(analyze, "verify", "--man=no", filepath.Join(dir, "ptyd.service"))
+		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(out), dir) || strings.Contains(string(out), "ptyd") {
+			t.Errorf("%s: %v\n%s", scope, err, out)
+		}
+		if scope == "user" {
+			continue
+		}
+		out, err = exec.Command(analyze, "security", "--offline=yes", "--no-pager", "--threshold=25", filepath.Join(dir, "ptyd.service")).CombinedOutput()
+		if err != nil {
+			t.Errorf("the system unit is more exposed than 2.5: %v\n%s", err, tailOf(string(out), 500))
 		}
 	}
 }

@@ -41,11 +41,13 @@ func DefaultFile() string {
 }
 
 // isSystemService reports whether the system's systemd started this very
-// process. INVOCATION_ID alone does not say so: every program that a person
-// starts from a desktop terminal inherits one. SYSTEMD_EXEC_PID names the
-// process that systemd started, MANAGERPID is set by a user's own manager.
+// process, or the keeper whose worker it is. INVOCATION_ID alone does not say
+// so: every program that a person starts from a desktop terminal inherits one.
+// SYSTEMD_EXEC_PID names the process that systemd started, PTYD_KEEPER the
+// keeper, MANAGERPID is set by a user's own manager.
 func isSystemService() bool {
-	return os.Getenv("INVOCATION_ID") != "" &&
-		os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) &&
-		os.Getenv("MANAGERPID") == ""
+	started := os.Getenv("SYSTEMD_EXEC_PID")
+	worker := started == os.Getenv("PTYD_KEEPER") && started == strconv.Itoa(os.Getppid())
+	return os.Getenv("INVOCATION_ID") != "" && os.Getenv("MANAGERPID") == "" &&
+		(worker || started == strconv.Itoa(os.Getpid()))
 }

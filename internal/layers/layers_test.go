@@ -43,12 +43,15 @@ var layer = map[string]int{
 	"internal/ws":  5,
 	"internal/api": 6, // mounts ws's endpoint
 
-	"web": 0, // the built page, embedded
+	"web":     0, // the built page, embedded
+	"systemd": 0, // the units, embedded
 
 	"internal/doctor":     7, // looks at a daemon and its machine
 	"internal/daemon":     7, // wires everything
 	"internal/client":     7, // the API from outside
 	"internal/client/tty": 8, // shows a stream in a person's own terminal
+
+	"internal/service": 8, // makes it a service of systemd
 
 	"internal/bench": 8, // measures the daemon from outside
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ptyd/ptyd/internal/cgroup"
 	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/problem"
+	"github.com/ptyd/ptyd/internal/ptymgr/stage"
 )
 
 // groups gives each session a cgroup where that is possible. A session's group
@@ -334,16 +335,17 @@ func await(pidfd int) {
 
 // attrs are what a stage is started with: it makes itself the leader of a
 // session where it has to begin again in its group.
-func (s *Session) attrs(files []uintptr) (*os.File, *syscall.ProcAttr, error) {
+func (s *Session) attrs(files []uintptr, self uintptr) (*os.File, *syscall.ProcAttr, error) {
 	attr := &syscall.ProcAttr{Dir: s.rec.Cwd, Files: files, Sys: &syscall.SysProcAttr{PidFD: &s.pidfd, Cloneflags: s.m.vault.CloneFlags()}}
 	if s.group == nil {
 		attr.Sys.Setsid, attr.Sys.Setctty = true, true
+		attr.Files = append(files, stage.None, self)
 		return nil, attr, nil
 	}
 	dir, err := s.group.Open()
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the session's cgroup: %w", outOf(err))
 	}
-	attr.Files = append(attr.Files, dir.Fd())
+	attr.Files = append(files, dir.Fd(), self)
 	return dir, attr, nil
 }

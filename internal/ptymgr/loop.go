@@ -27,6 +27,10 @@ const (
 	drainQuiet = 250 * time.Millisecond
 	// drainMax is the longest that such a session is drained.
 	drainMax = 2 * time.Second
+	// reapAgain is how often a leader's end is asked for while it is not known.
+	// A keeper tells of it; process 1, whose children sessions are after their
+	// keeper's death, buries them when it likes and tells nobody.
+	reapAgain = 10 * time.Millisecond
 )
 
 // The kinds of an epoll event, kept in its Pad.
@@ -445,7 +449,14 @@ func (l *loop) tick() int {
 				at = r.endAt
 			}
 			if r.drained {
-				at = r.endAt
+				if r.s.reap() {
+					r.known = true
+					l.end(r)
+					continue
+				}
+				if at = now.Add(reapAgain); r.endAt.Before(at) {
+					at = r.endAt
+				}
 			}
 			if !now.Before(at) {
 				r.quietAt = now // one last read decides

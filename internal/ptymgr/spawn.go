@@ -240,7 +240,7 @@ func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name stri
 
 // fork starts the stage, stores what it is, and lets it through to the program.
 func (s *Session) fork(ctx context.Context, path string, argv, env []string, slave uintptr) error {
-	exe, args, err := stage.Command(path, argv, s.group != nil)
+	exe, args, self, err := stage.Command(path, argv, s.group != nil)
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (s *Session) fork(ctx context.Context, path string, argv, env []string, sla
 		return outOf(err)
 	}
 	defer unix.Close(errs[0])
-	dir, attr, err := s.attrs([]uintptr{slave, slave, slave, uintptr(gate[0]), uintptr(errs[1])})
+	dir, attr, err := s.attrs([]uintptr{slave, slave, slave, uintptr(gate[0]), uintptr(errs[1])}, self)
 	if err != nil {
 		unix.Close(errs[1])
 		return err

@@ -28,7 +28,14 @@ const (
 	// says before all else on Errors, by two int32, which process it is now (0:
 	// the same) and the errno that kept it out.
 	Group = 5
+	// Self is the stage's own program. It is handed over as the others are:
+	// between fork and exec their numbers, and a few more, are taken from
+	// whatever else has them.
+	Self = 6
 )
+
+// None is a descriptor that a stage does not get.
+const None = ^uintptr(0)
 
 // Unreleased is the exit status of a stage whose gate was closed. A program may
 // have it too: it decides only where the gate may have been closed.
@@ -40,34 +47,39 @@ const arg0 = "ptyd: session is starting"
 //go:embed all:bin
 var bin embed.FS
 
-var program = sync.OnceValues(func() (string, error) {
+// program is the descriptor of the stage's program; None: this very binary is it.
+var program = sync.OnceValues(func() (uintptr, error) {
 	code, err := bin.ReadFile("bin/stage")
 	if err != nil {
-		return "/proc/self/exe", nil
+		return None, nil
 	}
 	// A memfd needs no file on disk, and an upgrade cannot pull it away.
 	fd, err := unix.MemfdCreate("ptyd-stage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return "", fmt.Errorf("create the stage's memfd: %w", err)
+		return None, fmt.Errorf("create the stage's memfd: %w", err)
 	}
 	if _, err := unix.Write(fd, code); err != nil {
-		return "", fmt.Errorf("write the stage: %w", err)
+		return None, fmt.Errorf("write the stage: %w", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return "", fmt.Errorf("seal the stage: %w", err)
+		return None, fmt.Errorf("seal the stage: %w", err)
 	}
-	return fmt.Sprintf("/proc/self/fd/%d", fd), nil
+	return uintptr(fd), nil
 })
 
-// Command returns what to execute, and its argument list, for a stage that
-// becomes path with argv. group says that there is a descriptor Group.
-func Command(path string, argv []string, group bool) (exe string, args []string, err error) {
-	exe, err = program()
+// Command returns what to execute, its argument list, and what it gets as Self,
+// for a stage that becomes path with argv. group says that it gets a Group.
+func Command(path string, argv []string, group bool) (exe string, args []string, self uintptr, err error) {
+	self, err = program()
+	exe = fmt.Sprintf("/proc/self/fd/%d", Self)
+	if self == None {
+		exe = "/proc/self/exe"
+	}
 	word := "0"
 	if group {
 		word = "1"
 	}
-	return exe, append([]string{arg0, word, path}, argv...), err
+	return exe, append([]string{arg0, word, path}, argv...), self, err
 }
 
 func init() {

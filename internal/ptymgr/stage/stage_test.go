@@ -27,18 +27,27 @@ func staged(t *testing.T, exe, in, program string) (gate, says *os.File, cmd *ex
 	}
 	gateR, gateW := pipe()
 	saysR, saysW := pipe()
-	_, args, err := Command(program, []string{"sh", "-c", "exit 7"}, in != "")
+	inC, args, self, err := Command(program, []string{"sh", "-c", "exit 7"}, in != "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd = &exec.Cmd{Path: exe, Args: args, ExtraFiles: []*os.File{gateR, saysW}}
+	cmd = &exec.Cmd{Path: exe, Args: args, ExtraFiles: []*os.File{gateR, saysW, nil, nil}}
 	if in != "" {
 		d, err := os.Open(in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, d)
+		cmd.ExtraFiles[Group-3] = d
+	}
+	if exe == inC && self != None {
+		fd, err := unix.Dup(int(self))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fd), "stage")
+		defer f.Close()
+		cmd.ExtraFiles[Self-3] = f
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -65,9 +74,9 @@ func TestStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := map[string]string{"Go": here}
-	if exe, err := program(); err != nil {
+	if exe, _, self, err := Command("", nil, false); err != nil {
 		t.Fatal(err)
-	} else if exe != "/proc/self/exe" {
+	} else if self != None {
 		programs["C"] = exe
 	} else {
 		t.Log("left out: the stage in C, which was not built")

@@ -6,6 +6,7 @@
  *   stage GROUP PATH ARG0 [ARG…]     environment: the program's
  *   3  gate, to read from      4  errors: an errno, 4 bytes, when exec fails
  *   5  where GROUP is 1: the directory of the session's cgroup
+ *   6  this program
  *
  * With a cgroup the process is not a session's leader yet. It starts another in
  * its place that is born there, tells its pid on 4 (pid, 0: 8 bytes) and is gone:
@@ -35,7 +36,7 @@ __asm__(".globl _start\n_start:\n mov x29,#0\n mov x0,sp\n bl start\n");
 #else
 #error "no stage for this machine: the daemon uses itself"
 #endif
-enum { GATE = 3, ERRORS = 4, GROUP = 5, F_SETFD = 2, FD_CLOEXEC = 1, EINTR = 4, UNRELEASED = 243,
+enum { GATE = 3, ERRORS = 4, GROUP = 5, SELF = 6, F_SETFD = 2, FD_CLOEXEC = 1, EINTR = 4, UNRELEASED = 243,
        O_WRONLY = 1, TIOCSCTTY = 0x540E, CLONE_PARENT = 0x8000 };
 #define CLONE_INTO_CGROUP 0x200000000ULL
 /* struct clone_args, clone3(2). With CLONE_PARENT the signal at the end is that
@@ -75,6 +76,7 @@ void start(long *sp) {
   if (n != 1) call(SYS_exit, UNRELEASED, 0, 0);
   call(SYS_close, GATE, 0, 0);
   call(SYS_fcntl, ERRORS, F_SETFD, FD_CLOEXEC);
+  call(SYS_fcntl, SELF, F_SETFD, FD_CLOEXEC);
   int e = -(int)call(SYS_execve, (long)argv[2], (long)(argv + 3), (long)envp);
   call(SYS_write, ERRORS, (long)&e, sizeof e);
   call(SYS_exit, 127, 0, 0);
