@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -185,13 +188,28 @@ func (g *groups) forget(id string) {
 
 // dropStale tries again what could not be removed.
 func (g *groups) dropStale() {
-	g.mu.Lock()
-	ids := make([]string, 0, len(g.stale))
-	for id := range g.stale {
-		ids = append(ids, id)
+	for _, id := range g.staleOnes() {
+		g.drop(id)
 	}
-	g.mu.Unlock()
-	for _, id := range ids {
+}
+
+func (g *groups) staleOnes() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.stale))
+}
+
+// leaveTime is how long the end waits for groups to become empty: the kernel
+// takes a process out a moment after its end is known.
+const leaveTime = 200 * time.Millisecond
+
+// leave is dropStale for the last time.
+func (g *groups) leave() {
+	deadline := time.Now().Add(leaveTime)
+	for _, id := range g.staleOnes() {
+		if grp := g.of(id); grp != nil {
+			grp.WaitEmpty(time.Until(deadline))
+		}
 		g.drop(id)
 	}
 }

@@ -619,6 +619,7 @@ func (m *Manager) quit(last bool) error {
 	m.loop.stop()
 	m.wg.Wait()
 	err := m.scribe.stop()
+	m.groups.leave()
 	m.archive.stop(last)
 	m.shelf.close()
 	m.sessions.Range(func(_ string, s *Session) bool {
