@@ -33,6 +33,7 @@ var layer = map[string]int{
 	"internal/config":     1,
 	"internal/cgroup":     1,
 	"internal/checkpoint": 1, // bytes and files; knows no sessions
+	"internal/vt":         1, // the emulator; pure
 
 	"internal/auth": 2, // who calls and what they may do; knows no SQL and no HTTP
 

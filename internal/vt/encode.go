@@ -1,0 +1,297 @@
+package vt
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// encoder draws rows as bytes that any terminal takes, each row from a reset pen
+// to a reset pen.
+type encoder struct {
+	t   *Terminal
+	dst []byte
+
+	style styleID // the pen
+	link  linkID
+}
+
+// ending says where drawing a row leaves the cursor.
+type ending uint8
+
+const (
+	endsElse  ending = iota
+	endsFull         // past the last column: what is printed next wraps
+	endsShort        // at the last column, which is empty, after something printed
+)
+
+// endingOf says where drawing r leaves the cursor.
+func endingOf(r *row, cols int) ending {
+	if cols < 2 || len(r.cells) < cols {
+		return endsElse
+	}
+	last, before := r.cells[cols-1], r.cells[cols-2]
+	switch {
+	case last.hasContent():
+		if last.width() == 1 {
+			return endsFull
+		}
+	case isHalf(last):
+		if before.width() == 2 && before.style() == last.style() {
+			return endsFull
+		}
+	case before.hasContent() && before.width() == 1,
+		isHalf(before) && cols > 2 && r.cells[cols-3].width() == 2:
+		return endsShort
+	}
+	return endsElse
+}
+
+// isHalf says that c is the right half of a wide character.
+func isHalf(c cell) bool { return c&(widthMask|contentMask) == empty }
+
+// joiner appends what leads from the end of prev to the beginning of r and says
+// whether that took bytes. The last cell of prev is what it must look like
+// afterwards; prev is called for only where it takes drawing again.
+func (e *encoder) joiner(end ending, last cell, prev func() *row, r *row) bool {
+	if !r.wrapped {
+		e.dst = append(e.dst, "\r\n"...)
+		return true
+	}
+	if first := r.cells[0]; first.hasContent() && len(r.marks) == 0 {
+		switch {
+		case end == endsFull && first.width() > 0:
+			return false // printing goes there by itself
+		case end == endsShort && first.width() == 2 && last == styled(first.style()):
+			return false // there is no room for it in the last column
+		}
+	}
+	e.forceWrap(prev())
+	return true
+}
+
+// forceWrap makes the next row a continuation though nothing is printed past the
+// end of prev: it prints there, wraps, and draws the last column again.
+func (e *encoder) forceWrap(prev *row) {
+	n := e.t.cols
+	e.dst = append(e.dst, '\r')
+	e.move(n - 1)
+	e.dst = append(e.dst, "  "...) // the second one wraps
+	if prev != nil && e.t.rows > 1 {
+		e.dst = append(e.dst, "\r\x1b[A"...)
+		from := n - 1
+		if isHalf(prev.cells[from]) {
+			from--
+		}
+		e.move(from)
+		e.erase(n - from)
+		e.cells(prev.cells, from, n)
+		e.end()
+		e.dst = append(e.dst, "\r\x1b[B"...)
+	} else {
+		e.dst = append(e.dst, '\r')
+	}
+	e.erase(1)
+}
+
+// move goes n columns to the right.
+func (e *encoder) move(n int) { e.sequence(n, 'C') }
+
+// erase empties n columns, in the pen's background.
+func (e *encoder) erase(n int) { e.sequence(n, 'X') }
+
+func (e *encoder) sequence(n int, final byte) {
+	if n <= 0 {
+		return
+	}
+	e.dst = append(e.dst, "\x1b["...)
+	if n != 1 {
+		e.dst = strconv.AppendInt(e.dst, int64(n), 10)
+	}
+	e.dst = append(e.dst, final)
+}
+
+// row draws r from its first column on.
+func (e *encoder) row(r *row) {
+	for i := range r.marks {
+		e.dst = r.marks[i].append(e.dst)
+	}
+	n := min(len(r.cells), e.t.cols)
+	for n > 0 && r.cells[n-1] == 0 {
+		n--
+	}
+	e.cells(r.cells, 0, n)
+	e.end()
+}
+
+// end resets the pen.
+func (e *encoder) end() {
+	if e.style != defaultStyle {
+		e.set(defaultStyle)
+	}
+}
+
+// set changes the pen.
+func (e *encoder) set(id styleID) {
+	t := e.t.styles
+	e.style = id
+	e.dst = append(e.dst, t.sgr[id]...)
+	if l := t.list[id].link; l != e.link {
+		e.link = l
+		e.dst = appendLink(e.dst, t.links[l])
+	}
+}
+
+// appendLink opens a link, or ends one where there is none.
+func appendLink(dst []byte, l link) []byte {
+	dst = append(dst, "\x1b]8;"...)
+	if l.uri != "" {
+		dst = append(dst, "id="...)
+		dst = append(dst, l.id...)
+		if l.id == "" {
+			// A name of its own keeps the parts of one link together.
+			dst = append(dst, "ptyd-"...)
+			dst = strconv.AppendUint(dst, uint64(l.serial), 10)
+		}
+	}
+	dst = append(dst, ';')
+	dst = append(dst, l.uri...)
+	return append(dst, "\x1b\\"...)
+}
+
+// cells draws the columns from i to to.
+func (e *encoder) cells(cells []cell, i, to int) {
+	for i < to {
+		c := cells[i]
+		if c.style() != e.style && c != 0 {
+			e.set(c.style())
+		}
+		switch {
+		case !c.hasContent():
+			i = e.blanks(cells, i, to)
+		case c.content() < 0x80 && c.width() == 1:
+			// The common case: a stretch of ASCII in one style.
+			high := c &^ contentMask
+			dst := append(e.dst, byte(c))
+			for i++; i < to; i++ {
+				d := cells[i] ^ high
+				if d-1 >= 0x7f {
+					break
+				}
+				dst = append(dst, byte(d))
+			}
+			e.dst = dst
+		case c.width() < 2:
+			e.glyph(c)
+			i++
+		case i+1 < to && cells[i+1] == c&^(contentMask|widthMask)|empty:
+			e.glyph(c)
+			i += 2
+		default:
+			// Half a wide character can't be drawn; it shows as nothing.
+			e.erase(1)
+			e.move(1)
+			i++
+		}
+	}
+}
+
+// glyph prints what a cell shows.
+func (e *encoder) glyph(c cell) {
+	if c.isCluster() {
+		text := e.t.styles.clusters[c.clusterIndex()]
+		if r, _ := utf8.DecodeRuneInString(text); runeWidth(uint32(r)) == 0 {
+			e.standAlone()
+		}
+		e.dst = append(e.dst, text...)
+		return
+	}
+	if c.width() == 0 || runeWidth(c.content()) == 0 {
+		e.standAlone()
+	}
+	e.dst = utf8.AppendRune(e.dst, rune(c.content()))
+}
+
+// standAlone keeps a combining character from joining what stands before it: any
+// sequence does, and this one does nothing else.
+func (e *encoder) standAlone() { e.dst = append(e.dst, "\x1b\\"...) }
+
+// blanks draws the empty cells from i on that are alike, and returns where they
+// end. At the end of a row the cursor may stay before them.
+func (e *encoder) blanks(cells []cell, i, to int) int {
+	c := cells[i]
+	end := i + 1
+	for end < to && cells[end] == c {
+		end++
+	}
+	s := &e.t.styles.list[c.style()]
+	switch {
+	case c == 0:
+	case isHalf(c):
+		e.orphan(cells, i)
+		return i + 1
+	case s.fg != 0 || s.bg&^colorMask != 0:
+		for ; i < end; i++ {
+			e.halved(cells, i)
+		}
+		return end
+	default:
+		e.erase(end - i)
+	}
+	if end < e.t.cols {
+		e.move(end - i)
+	}
+	return end
+}
+
+// halved draws an empty cell that shows more than a background, at column x, and
+// goes behind it. Such a cell is left where a wide character lost a half, so it
+// is drawn that way.
+func (e *encoder) halved(cells []cell, x int) {
+	if x+1 < e.t.cols {
+		// A wide character, then a narrow one on its right half.
+		e.dst = append(e.dst, "\u3042\b \b"...)
+		if cells[x+1] == 0 {
+			// Nothing draws over the narrow one.
+			style := e.style
+			e.set(defaultStyle)
+			e.erase(1)
+			e.set(style)
+		}
+		return
+	}
+	// In the last column: a wide character, then a narrow one on its left
+	// half, which is drawn again.
+	if x < 2 {
+		e.erase(1)
+		return
+	}
+	style := e.style
+	from := x - 1
+	e.dst = append(e.dst, "\b\u3042\b \b"...)
+	if isHalf(cells[from]) && cells[from-1].width() == 2 {
+		from--
+		e.dst = append(e.dst, '\b')
+	} else if cells[from] == 0 {
+		e.set(defaultStyle)
+		e.erase(1)
+		e.move(1)
+	}
+	e.cells(cells, from, x)
+	e.set(style)
+}
+
+// orphan draws the right half of a wide character that is not there, at column x.
+func (e *encoder) orphan(cells []cell, x int) {
+	if x == 0 || x+1 >= e.t.cols || cells[x-1].hasContent() || isHalf(cells[x-1]) {
+		e.erase(1)
+		e.move(1)
+		return
+	}
+	// A wide character before it, an insertion within, and back.
+	e.dst = append(e.dst, "\b\u3042\b\x1b[@\b\x1b[P"...)
+	style := e.style
+	e.set(cells[x-1].style())
+	e.erase(1)
+	e.move(2)
+	e.set(style)
+}

@@ -1,0 +1,200 @@
+package vt
+
+import "unicode/utf8"
+
+// leave ends the wide character within which the cursor stands.
+func (t *Terminal) leave() {
+	s := t.s
+	if s.x > 0 {
+		if r := s.rows[s.y]; r.width(s.x-1) == 2 {
+			r.cells[s.x-1] = t.penCell()
+		}
+	}
+}
+
+// mend empties the right half behind the cursor when its left one was printed
+// over.
+func (t *Terminal) mend(r *row) {
+	if x := t.s.x; x < t.cols && isHalf(r.cells[x]) {
+		r.cells[x] = t.penCell()
+	}
+}
+
+// printASCII prints bytes of 0x20 to 0x7e.
+func (t *Terminal) printASCII(p []byte) {
+	if t.charset != nil || t.modes.insert || !t.modes.wrap {
+		for _, b := range p {
+			t.printRune(uint32(b))
+		}
+		return
+	}
+	t.leave()
+	base := t.penCell()
+	s := t.s
+	for {
+		if s.x >= t.cols {
+			t.wrap()
+		}
+		r := s.rows[s.y]
+		r.rev = t.rev
+		dst := r.cells[s.x:t.cols]
+		n := min(len(dst), len(p))
+		dst = dst[:n]
+		for i, b := range p[:n] {
+			dst[i] = base | cell(b)
+		}
+		s.x += n
+		p = p[n:]
+		if len(p) == 0 {
+			t.mend(r)
+			break
+		}
+	}
+	t.join = 1
+}
+
+// wrap goes to the beginning of the next row, which continues this one.
+func (t *Terminal) wrap() {
+	s := t.s
+	s.x = 0
+	s.y++
+	if s.y == s.bottom+1 {
+		s.y--
+		t.scroll(t.blank(), true)
+	} else {
+		if s.y >= t.rows {
+			s.y = t.rows - 1
+		}
+		t.line().wrapped = true
+	}
+}
+
+// printRune prints one code point.
+func (t *Terminal) printRune(r uint32) {
+	if r < 127 && t.charset != nil {
+		if to := t.charset.to[r]; to != 0 {
+			r = uint32(to)
+		}
+	}
+	t.leave()
+	s := t.s
+	width := runeWidth(r)
+	old := 0
+	joins := width == 0 && t.join != 0
+	if joins {
+		width = int(t.join)
+		old = width
+	}
+	t.join = uint8(width)
+	if s.x+width-old > t.cols {
+		if t.modes.wrap {
+			left, at := s.rows[s.y], s.x
+			t.wrap()
+			// A wide character did not fit: what it leaves is empty.
+			for pen := t.penCell(); at < t.cols; at++ {
+				left.cells[at] = pen
+			}
+		} else {
+			s.x = t.cols - 1
+			if width == 2 {
+				return // no room for it at the end of a row that does not wrap
+			}
+		}
+	}
+	line := t.line()
+	if joins && s.x > 0 {
+		at := s.x - 1
+		if line.width(at) == 0 && at > 0 {
+			at--
+		}
+		t.combine(line, at, r, width)
+		return
+	}
+	if t.modes.insert {
+		line.insert(s.x, width-old, t.blank())
+		if line.width(t.cols-1) == 2 {
+			line.cells[t.cols-1] = t.penCell()
+		}
+	}
+	pen := t.penCell()
+	if s.x < len(line.cells) {
+		line.cells[s.x] = pen | glyph(r, width, 0)
+	}
+	s.x++
+	if width == 2 {
+		if s.x < len(line.cells) {
+			line.cells[s.x] = pen | empty
+		}
+		s.x++
+	}
+	t.mend(line)
+}
+
+// combine adds a combining character to what a cell shows.
+func (t *Terminal) combine(line *row, x int, r uint32, width int) {
+	c := line.cells[x]
+	var buf [MaxCluster + utf8.UTFMax]byte
+	text := t.appendText(buf[:0], c)
+	if len(text) == 0 {
+		line.cells[x] = c&^(contentMask|widthMask) | glyph(r, width, 0)
+		return
+	}
+	text = utf8.AppendRune(text, rune(r))
+	if len(text) > MaxCluster {
+		return
+	}
+	if t.styles.full() && !t.shared {
+		t.sweep()
+		c = line.cells[x]
+	}
+	line.cells[x] = c&^(contentMask|widthMask) | glyph(t.styles.cluster(text), width, 0)
+}
+
+// appendText appends what a cell shows, nothing for an empty one.
+func (t *Terminal) appendText(dst []byte, c cell) []byte {
+	switch {
+	case !c.hasContent():
+		return dst
+	case c.isCluster():
+		return append(dst, t.styles.clusters[c.clusterIndex()]...)
+	default:
+		return utf8.AppendRune(dst, rune(c.content()))
+	}
+}
+
+// maxRepeat bounds REP, in cells, where the screen is larger still: a dozen bytes
+// must not make a million cells.
+const maxRepeat = 16384
+
+// repeat is REP: it prints again what was printed last.
+func (t *Terminal) repeat(n int) {
+	if t.join == 0 {
+		return
+	}
+	s := t.s
+	x := s.x - int(t.join)
+	line := s.rows[s.y]
+	if x < 0 || x >= len(line.cells) || !line.cells[x].hasContent() {
+		return
+	}
+	c := line.cells[x]
+	n = min(n, t.cols*t.rows, maxRepeat)
+	if ch := c.content(); ch < 0x7f {
+		var buf [256]byte
+		for i := range buf[:min(n, len(buf))] {
+			buf[i] = byte(ch)
+		}
+		for ; n > 0; n -= min(n, len(buf)) {
+			t.printASCII(buf[:min(n, len(buf))])
+		}
+	} else {
+		text := t.appendText(nil, c)
+		for range n {
+			for rest := text; len(rest) > 0; {
+				r, size := utf8.DecodeRune(rest)
+				rest = rest[size:]
+				t.printRune(uint32(r))
+			}
+		}
+	}
+}

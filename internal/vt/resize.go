@@ -1,0 +1,4 @@
+package vt
+
+// Resize is to come.
+func (t *Terminal) Resize(cols, rows int) {}

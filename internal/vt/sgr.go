@@ -1,0 +1,168 @@
+package vt
+
+// Underline kinds, as sub-parameters of SGR 4 name them.
+const (
+	underlineNone   = 0
+	underlineSingle = 1
+	underlineDouble = 2
+	underlineLast   = 5
+)
+
+// sgr sets the pen.
+func (t *Terminal) sgr(a *params) {
+	t.penStale = true
+	p := &t.pen
+	if a.n == 1 && a.list[0] == 0 {
+		p.resetSGR()
+		return
+	}
+	for i := 0; i < a.n; i++ {
+		switch n := a.list[i]; {
+		case n == 0:
+			p.resetSGR()
+		case n >= 30 && n <= 37:
+			p.fg = p.fg&^colorMask | color16 | uint32(n-30)
+		case n >= 40 && n <= 47:
+			p.bg = p.bg&^colorMask | color16 | uint32(n-40)
+		case n >= 90 && n <= 97:
+			p.fg = p.fg&^colorMask | color16 | uint32(n-90+8)
+		case n >= 100 && n <= 107:
+			p.bg = p.bg&^colorMask | color16 | uint32(n-100+8)
+		case n == 1:
+			p.fg |= fgBold
+		case n == 2:
+			p.bg |= bgDim
+		case n == 3:
+			p.bg |= bgItalic
+		case n == 4:
+			kind := int32(underlineSingle)
+			if subs := a.subsOf(i); len(subs) > 0 {
+				kind = subs[0]
+			}
+			p.underline(kind)
+		case n == 5:
+			p.fg |= fgBlink
+		case n == 7:
+			p.fg |= fgInverse
+		case n == 8:
+			p.fg |= fgInvisible
+		case n == 9:
+			p.fg |= fgStrike
+		case n == 21:
+			p.underline(underlineDouble)
+		case n == 22:
+			p.fg &^= fgBold
+			p.bg &^= bgDim
+		case n == 23:
+			p.bg &^= bgItalic
+		case n == 24:
+			p.underline(underlineNone)
+		case n == 25:
+			p.fg &^= fgBlink
+		case n == 27:
+			p.fg &^= fgInverse
+		case n == 28:
+			p.fg &^= fgInvisible
+		case n == 29:
+			p.fg &^= fgStrike
+		case n == 38 || n == 48 || n == 58:
+			i += p.color(a, i)
+		case n == 39:
+			p.fg &^= colorMask
+		case n == 49:
+			p.bg &^= colorMask
+		case n == 53:
+			p.bg |= bgOverline
+		case n == 55:
+			p.bg &^= bgOverline
+		case n == 59:
+			// xterm.js sets every bit of the colour for "none".
+			p.under |= colorMask
+			p.extend()
+		}
+	}
+}
+
+// resetSGR resets all but the link.
+func (s *style) resetSGR() {
+	s.fg, s.bg, s.under = 0, 0, 0
+	s.extend()
+}
+
+// extend says in the background whether there is more to the style. The
+// underline's colour alone is not.
+func (s *style) extend() {
+	if s.under>>underlineShift == underlineNone && s.link == 0 {
+		s.bg &^= bgExtended
+	} else {
+		s.bg |= bgExtended
+	}
+}
+
+func (s *style) underline(kind int32) {
+	if kind < 0 || kind > underlineLast {
+		kind = underlineSingle
+	}
+	s.under = s.under&colorMask | uint32(kind)<<underlineShift
+	s.fg |= fgUnderline
+	if kind == underlineNone {
+		s.fg &^= fgUnderline
+	}
+	s.extend()
+}
+
+// color reads an extended colour that begins at parameter pos, in any of its
+// forms: 38;5;n, 38:5:n, 38;2;r;g;b, 38:2:r:g:b:, 38:2::r:g:b, and mixtures of
+// them. It returns how many further parameters it took.
+func (s *style) color(a *params, pos int) int {
+	// What was read, brought into one order: target, kind, colour space, and
+	// the values. Semicolon forms have no colour space, nor has kind 5.
+	v := [6]int32{2: -1}
+	shift, took := 0, 0
+	for {
+		v[took+shift] = a.list[pos+took]
+		if subs := a.subsOf(pos + took); len(subs) > 0 {
+			for i, sub := range subs {
+				if v[1] == 5 {
+					shift = 1
+				}
+				if took+i+1+shift >= len(v) {
+					break
+				}
+				v[took+i+1+shift] = sub
+			}
+			break
+		}
+		if v[1] == 5 && took+shift >= 2 || v[1] == 2 && took+shift >= 5 {
+			break
+		}
+		if v[1] != 0 {
+			shift = 1
+		}
+		took++
+		if took+pos >= a.n || took+shift >= len(v) {
+			break
+		}
+	}
+	for i := range v {
+		v[i] = max(v[i], 0)
+	}
+	set := func(c uint32) uint32 {
+		switch v[1] {
+		case 2:
+			return c&^colorRGBMask | colorRGB | uint32(v[3]&0xff)<<16 | uint32(v[4]&0xff)<<8 | uint32(v[5]&0xff)
+		case 5:
+			return c&^colorMask | color256 | uint32(v[3]&0xff)
+		}
+		return c
+	}
+	switch v[0] {
+	case 38:
+		s.fg = set(s.fg)
+	case 48:
+		s.bg = set(s.bg)
+	case 58:
+		s.under = set(s.under)
+	}
+	return took
+}
