@@ -146,10 +146,14 @@ func (r *row) remove(x, n int, blank cell) {
 	}
 }
 
-// resize makes the row cols wide.
+// resize makes the row cols wide. What is left of a wide character that is cut
+// through becomes empty.
 func (r *row) resize(cols int) {
 	if cols <= len(r.cells) {
 		r.cells = r.cells[:cols:cols]
+		if r.width(cols-1) == 2 {
+			r.cells[cols-1] = 0
+		}
 		return
 	}
 	cells := make([]cell, cols)

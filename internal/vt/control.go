@@ -276,9 +276,18 @@ func (t *Terminal) softReset() {
 // align is DECALN: a screen full of E.
 func (t *Terminal) align() {
 	s := t.s
-	for y := range s.rows {
+	// As xterm.js has it: without the link and the kind of underline.
+	plain := style{fg: t.pen.fg, bg: t.pen.bg}
+	plain.settle()
+	e := styled(t.styles.id(plain)) | 'E'
+	t.setCursor(0, 0)
+	from := s.y
+	if s.hist == nil {
+		from = 0 // no scrollback: its rows go round
+	}
+	for y := from; y < t.rows; y++ {
 		r := t.rowAt(y)
-		r.fill(t.penCell()|'E', nil)
+		r.fill(e, nil)
 		r.wrapped = false
 	}
 	t.setCursor(0, 0)

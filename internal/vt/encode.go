@@ -223,13 +223,18 @@ func (e *encoder) blanks(cells []cell, i, to int) int {
 	for end < to && cells[end] == c {
 		end++
 	}
-	s := &e.t.styles.list[c.style()]
 	switch {
 	case c == 0:
 	case isHalf(c):
 		e.orphan(cells, i)
 		return i + 1
-	case s.fg != 0 || s.bg&^colorMask != 0:
+	case e.t.styles.isHalved(c):
+		for end = i + 1; end < to && e.t.styles.isHalved(cells[end]); end++ {
+		}
+		if end == e.t.cols && i > 0 {
+			e.halvedAtEnd(cells, i)
+			return end
+		}
 		for ; i < end; i++ {
 			e.halved(cells, i)
 		}
@@ -243,41 +248,68 @@ func (e *encoder) blanks(cells []cell, i, to int) int {
 	return end
 }
 
-// halved draws an empty cell that shows more than a background, at column x, and
-// goes behind it. Such a cell is left where a wide character lost a half, so it
-// is drawn that way.
+// isHalved says that c is empty and shows more than a background. Such a cell is
+// left where a wide character lost a half, so it is drawn that way.
+func (t *styles) isHalved(c cell) bool {
+	s := &t.list[c.style()]
+	return c&(widthMask|contentMask) == 0 && (s.fg != 0 || s.bg&^colorMask != 0)
+}
+
+// halved draws such a cell at column x and goes behind it: a wide character, then
+// a narrow one on its right half.
 func (e *encoder) halved(cells []cell, x int) {
-	if x+1 < e.t.cols {
-		// A wide character, then a narrow one on its right half.
-		e.dst = append(e.dst, "\u3042\b \b"...)
-		if cells[x+1] == 0 {
-			// Nothing draws over the narrow one.
-			style := e.style
-			e.set(defaultStyle)
-			e.erase(1)
-			e.set(style)
-		}
-		return
-	}
-	// In the last column: a wide character, then a narrow one on its left
-	// half, which is drawn again.
-	if x < 2 {
+	e.pen(cells[x])
+	switch n := e.t.cols; {
+	case x+1 == n:
 		e.erase(1)
 		return
+	case x+2 == n:
+		e.dst = append(e.dst, "\u3042\x1b[C \x1b[C"...)
+	default:
+		e.dst = append(e.dst, "\u3042\b \b"...)
 	}
-	style := e.style
+	if cells[x+1] == 0 {
+		// Nothing draws over the narrow one.
+		e.pen(0)
+		e.erase(1)
+	}
+}
+
+// halvedAtEnd draws such cells from column x to the last: from right to left, a
+// wide character, then a narrow one on its left half. What stood before them is
+// then drawn again.
+func (e *encoder) halvedAtEnd(cells []cell, x int) {
+	n := e.t.cols
+	for i := n - 1; i >= x; i-- {
+		e.pen(cells[i])
+		e.dst = append(e.dst, '\r')
+		e.move(i - 1)
+		if i == n-1 {
+			e.dst = append(e.dst, "\u3042\b "...)
+		} else {
+			e.dst = append(e.dst, "\u3042\b\b "...)
+		}
+	}
 	from := x - 1
-	e.dst = append(e.dst, "\b\u3042\b \b"...)
-	if isHalf(cells[from]) && cells[from-1].width() == 2 {
+	e.dst = append(e.dst, '\b')
+	if from > 0 && isHalf(cells[from]) && cells[from-1].width() == 2 {
 		from--
 		e.dst = append(e.dst, '\b')
-	} else if cells[from] == 0 {
-		e.set(defaultStyle)
+	}
+	if cells[from] == 0 {
+		e.pen(0)
 		e.erase(1)
 		e.move(1)
 	}
 	e.cells(cells, from, x)
-	e.set(style)
+	e.move(n - 1 - x)
+}
+
+// pen changes the pen to that of c.
+func (e *encoder) pen(c cell) {
+	if c.style() != e.style {
+		e.set(c.style())
+	}
 }
 
 // orphan draws the right half of a wide character that is not there, at column x.

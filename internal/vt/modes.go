@@ -37,7 +37,7 @@ func (m *modes) reset() { *m = modes{wrap: true, blink: -1} }
 
 // resetHard is RIS; what xterm.js holds as an option stays.
 func (m *modes) resetHard() {
-	*m = modes{wrap: true, blink: -1, newline: m.newline, blinkOption: m.blinkOption}
+	*m = modes{wrap: true, blink: -1, newline: m.newline, blinkOption: m.blinkOption, hidden: m.hidden}
 }
 
 // resetSoft is DECSTR.

@@ -88,15 +88,15 @@ func (t *Terminal) printRune(r uint32) {
 	t.join = uint8(width)
 	if s.x+width-old > t.cols {
 		if t.modes.wrap {
-			left, at := s.rows[s.y], s.x
-			t.wrap()
 			// A wide character did not fit: what it leaves is empty.
-			for pen := t.penCell(); at < t.cols; at++ {
-				left.cells[at] = pen
+			if s.x < t.cols {
+				t.line().cells[s.x] = t.penCell()
 			}
+			t.wrap()
 		} else {
 			s.x = t.cols - 1
 			if width == 2 {
+				t.mend(s.rows[s.y])
 				return // no room for it at the end of a row that does not wrap
 			}
 		}
@@ -111,10 +111,7 @@ func (t *Terminal) printRune(r uint32) {
 		return
 	}
 	if t.modes.insert {
-		line.insert(s.x, width-old, t.blank())
-		if line.width(t.cols-1) == 2 {
-			line.cells[t.cols-1] = t.penCell()
-		}
+		line.insert(s.x, width-old, t.penCell())
 	}
 	pen := t.penCell()
 	if s.x < len(line.cells) {
@@ -162,7 +159,7 @@ func (t *Terminal) appendText(dst []byte, c cell) []byte {
 	}
 }
 
-// maxRepeat bounds REP, in cells, where the screen is larger still: a dozen bytes
+// maxRepeat bounds REP, in cells, where two screens are more still: a dozen bytes
 // must not make a million cells.
 const maxRepeat = 16384
 
@@ -178,7 +175,7 @@ func (t *Terminal) repeat(n int) {
 		return
 	}
 	c := line.cells[x]
-	n = min(n, t.cols*t.rows, maxRepeat)
+	n = min(n, 2*t.cols*t.rows, maxRepeat)
 	if ch := c.content(); ch < 0x7f {
 		var buf [256]byte
 		for i := range buf[:min(n, len(buf))] {

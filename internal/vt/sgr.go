@@ -150,7 +150,7 @@ func (s *style) color(a *params, pos int) int {
 	set := func(c uint32) uint32 {
 		switch v[1] {
 		case 2:
-			return c&^colorRGBMask | colorRGB | uint32(v[3]&0xff)<<16 | uint32(v[4]&0xff)<<8 | uint32(v[5]&0xff)
+			return colorRGB | c&^colorMask | uint32(v[3]&0xff)<<16 | uint32(v[4]&0xff)<<8 | uint32(v[5]&0xff)
 		case 5:
 			return c&^colorMask | color256 | uint32(v[3]&0xff)
 		}
@@ -165,4 +165,18 @@ func (s *style) color(a *params, pos int) int {
 		s.under = set(s.under)
 	}
 	return took
+}
+
+// settle makes of a pen what a cell shows of it. DECRC restores the half of the
+// pen that fg and bg are, so the other may not go with it.
+func (s *style) settle() {
+	if s.bg&bgExtended == 0 {
+		s.under, s.link = 0, 0
+	}
+	if s.fg&fgUnderline == 0 {
+		s.under = 0
+	} else if s.under>>underlineShift == underlineNone {
+		s.under |= underlineSingle << underlineShift
+	}
+	s.extend()
 }

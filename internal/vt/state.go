@@ -110,14 +110,18 @@ func (t *Terminal) State() State {
 	return st
 }
 
+// penState tells a pen: the underline as it shows, colour and link as they are
+// kept.
 func (t *Terminal) penState(p style) PenState {
-	return PenState{p.fg, p.bg, p.under >> underlineShift, p.under & colorMask, t.styles.links[p.link].uri}
+	shown := p
+	shown.settle()
+	return PenState{p.fg, p.bg &^ bgExtended, shown.under >> underlineShift, p.under & colorMask, t.styles.links[p.link].uri}
 }
 
 func (t *Terminal) screenState(s *screen) *ScreenState {
 	st := &ScreenState{
 		X: s.x, Y: s.y, Base: s.base(), Top: s.top, Bottom: s.bottom,
-		SavedX: s.saved.x, SavedY: s.saved.y, SavedFg: s.saved.fg, SavedBg: s.saved.bg,
+		SavedX: s.saved.x, SavedY: s.saved.y, SavedFg: s.saved.fg, SavedBg: s.saved.bg &^ bgExtended,
 		SavedCharset: s.saved.charset.name(),
 		Tabs:         []int{},
 	}
@@ -140,16 +144,25 @@ func (t *Terminal) lineState(r *row) LineState {
 	if r.wrapped {
 		l.Wrapped = 1
 	}
-	cells := r.cells
-	for i := 0; i < len(cells); {
-		c := cells[i]
-		n := 1
-		for i+n < len(cells) && cells[i+n] == c {
-			n++
-		}
-		i += n
+	for _, c := range r.cells {
 		p := t.penState(t.styles.list[c.style()])
-		l.Cells = append(l.Cells, []any{string(t.appendText(nil, c)), c.width(), p.Fg, p.Bg, p.Under, p.Color, p.Link, n})
+		v := []any{string(t.appendText(nil, c)), c.width(), p.Fg, p.Bg, p.Under, p.Color, p.Link, 1}
+		if n := len(l.Cells); n > 0 && sameCell(l.Cells[n-1].([]any), v) {
+			last := l.Cells[n-1].([]any)
+			last[7] = last[7].(int) + 1
+			continue
+		}
+		l.Cells = append(l.Cells, v)
 	}
 	return l
+}
+
+// sameCell compares all but the counts.
+func sameCell(a, b []any) bool {
+	for i := range 7 {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -209,13 +209,13 @@ func appendSGR(dst []byte, s style) []byte {
 	case colorRGB:
 		put("58:2::" + strconv.Itoa(int(u>>16&0xff)) + ":" + strconv.Itoa(int(u>>8&0xff)) + ":" + strconv.Itoa(int(u&0xff)))
 	}
-	if len(dst) == n {
-		return append(dst, 'm')
+	if len(dst) > n {
+		// "0" first: whatever was set before ends.
+		dst = append(dst, 0)
+		copy(dst[n+1:], dst[n:])
+		dst[n] = '0'
 	}
-	// "0" first: whatever was set before ends.
-	dst = append(dst, 'm', 0)
-	copy(dst[n+1:], dst[n:])
-	dst[n] = '0'
+	dst = append(dst, 'm')
 	if s.bg&bgProtected != 0 {
 		dst = append(dst, "\x1b[1\"q"...)
 	}

@@ -157,9 +157,7 @@ func (t *Terminal) freshenPen() {
 		t.sweep()
 	}
 	shown := t.pen
-	if shown.bg&bgExtended == 0 {
-		shown.under, shown.link = 0, 0
-	}
+	shown.settle()
 	t.penID = t.styles.id(shown)
 	t.eraseID = t.styles.id(style{bg: t.pen.bg & colorMask})
 }

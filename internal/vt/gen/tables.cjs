@@ -61,6 +61,7 @@ async function charsets() {
   out += "// charsets holds what each character set shows in place of ASCII, by its final\n";
   out += `// byte; characters it leaves alone are not listed. Read from @xterm/headless ${version("@xterm/headless")}.\n`;
   out += "var charsets = map[byte]*charset{\n";
+  const names = new Map();
   for (const final of "045678=ABCEHKQRYZ") {
     const term = new Terminal({ cols: 128, rows: 2, allowProposedApi: true });
     await new Promise((done) => term.write(`\x1b(${final}`, done));
@@ -71,7 +72,10 @@ async function charsets() {
       if (shown !== c) pairs.push(`0x${c.toString(16)}: 0x${shown.toString(16)}`);
     }
     if (pairs.length === 0) continue;
-    out += `\t'${final}': {final: '${final}', to: [128]uint16{\n`;
+    // Sets that are the same have one name.
+    const name = names.get(pairs.join()) || final;
+    names.set(pairs.join(), name);
+    out += `\t'${final}': {final: '${name}', to: [128]uint16{\n`;
     for (let i = 0; i < pairs.length; i += 6) out += `\t\t${pairs.slice(i, i + 6).join(", ")},\n`;
     out += "\t}},\n";
   }
