@@ -79,7 +79,10 @@ func (e *encoder) forceWrap(prev *row) {
 	if prev != nil && e.t.rows > 1 {
 		e.dst = append(e.dst, "\r\x1b[A"...)
 		from := n - 1
-		if isHalf(prev.cells[from]) {
+		for from > 0 && e.t.styles.isHalved(prev.cells[from]) {
+			from--
+		}
+		if from > 0 && isHalf(prev.cells[from]) {
 			from--
 		}
 		e.move(from)
@@ -185,6 +188,15 @@ func (e *encoder) cells(cells []cell, i, to int) {
 			i++
 		case i+1 < to && cells[i+1] == c&^(contentMask|widthMask)|empty:
 			e.glyph(c)
+			i += 2
+		case i+2 == e.t.cols && to == e.t.cols && cells[i+1].hasContent() && cells[i+1].width() == 1:
+			// Without wrapping the last column is printed over and over,
+			// even if it is half a character.
+			e.dst = append(e.dst, "\x1b[?7l"...)
+			e.glyph(c)
+			e.pen(cells[i+1])
+			e.glyph(cells[i+1])
+			e.dst = append(e.dst, "\x1b[?7h"...)
 			i += 2
 		default:
 			// Half a wide character can't be drawn; it shows as nothing.

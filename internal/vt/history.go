@@ -137,27 +137,7 @@ func (t *Terminal) retire(r *row) {
 	}
 	flags := uint64(0)
 	e := encoder{t: t, dst: h.room(len(r.cells) + 64)}
-	if h.n > 0 || r.wrapped {
-		end, last := endsElse, cell(1)
-		if h.n > 0 {
-			switch f := h.flags(h.n - 1); {
-			case f&lineFull != 0:
-				end = endsFull
-			case f&lineShort != 0:
-				end, last = endsShort, 0
-			}
-		}
-		prev := func() *row {
-			if h.n == 0 {
-				return nil
-			}
-			return t.decode(h.n - 1)
-		}
-		if e.joiner(end, last, prev, r) {
-			flags |= lineJoined
-		}
-	} else {
-		e.dst = append(e.dst, "\r\n"...)
+	if e.joinHistory(h, r) {
 		flags |= lineJoined
 	}
 	if r.wrapped {
@@ -176,6 +156,26 @@ func (t *Terminal) retire(r *row) {
 	}
 	e.row(r)
 	h.push(e.dst, flags)
+}
+
+// joinHistory appends what leads from the newest line of the scrollback to r.
+func (e *encoder) joinHistory(h *history, r *row) bool {
+	if !r.wrapped || h.n == 0 {
+		if h.n > 0 || !r.wrapped {
+			e.dst = append(e.dst, "\r\n"...)
+			return true
+		}
+		e.forceWrap(nil)
+		return true
+	}
+	end, last := endsElse, cell(0)
+	switch f := h.flags(h.n - 1); {
+	case f&lineFull != 0:
+		end = endsFull
+	case f&lineShort != 0:
+		end = endsShort
+	}
+	return e.joiner(end, last, func() *row { return e.t.decode(h.n - 1) }, r)
 }
 
 // decode draws line i of the scrollback again.
