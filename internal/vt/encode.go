@@ -57,13 +57,21 @@ func (e *encoder) joiner(end ending, last cell, prev func() *row, r *row) bool {
 		e.dst = append(e.dst, "\r\n"...)
 		return true
 	}
-	if first := r.cells[0]; first.hasContent() && len(r.marks) == 0 {
-		switch {
-		case end == endsFull && first.width() > 0:
-			return false // printing goes there by itself
-		case end == endsShort && first.width() == 2 && last == styled(first.style()):
-			return false // there is no room for it in the last column
+	// What is printed next goes to the next row by itself. If that scrolls, the
+	// row is born in the background of the moment, so that has to be none.
+	first := r.cells[0]
+	plain := first.hasContent() && len(r.marks) == 0 && e.t.styles.list[first.style()].bg&colorMask == 0
+	switch {
+	case end == endsFull && plain && first.width() > 0:
+		return false
+	case end == endsShort && plain && first.width() == 2 && last == styled(first.style()):
+		return false // there is no room for it in the last column
+	case end == endsFull:
+		e.dst = append(e.dst, " \r"...)
+		if !first.hasContent() {
+			e.erase(1)
 		}
+		return true
 	}
 	e.forceWrap(prev())
 	return true

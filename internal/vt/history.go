@@ -187,10 +187,11 @@ func (t *Terminal) decode(i int) *row {
 		r.fill(0, nil)
 		r.wrapped, r.marks = false, nil
 	}
-	s.x, s.y = 0, 0
+	// What leads to the line begins past the last column of the one before.
+	s.x, s.y = t.cols, 0
 	flags := h.flags(i)
 	if flags&lineJoined == 0 {
-		s.y = 1
+		s.x, s.y = 0, 1
 	}
 	d.setPen(style{})
 	d.join = 0

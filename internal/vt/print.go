@@ -7,6 +7,7 @@ func (t *Terminal) leave() {
 	s := t.s
 	if s.x > 0 {
 		if r := s.rows[s.y]; r.width(s.x-1) == 2 {
+			r.rev = t.rev
 			r.cells[s.x-1] = t.penCell()
 		}
 	}

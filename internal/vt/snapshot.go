@@ -36,7 +36,7 @@ func (t *Terminal) AppendSnapshot(dst []byte) []byte {
 	}
 	e.region(t.s)
 	saved := &t.s.saved
-	split := t.penIsSplit() && t.pen.fg == saved.fg && t.pen.bg == saved.bg
+	split := t.penIsSplit() && (t.pen.fg^saved.fg)&fgUnderline == 0 && saved.bg&bgExtended == 0
 	if t.charset == saved.charset && (split || t.charset != t.charsets[t.gl]) {
 		// Only DECRC takes a set into use that is nowhere designated, or
 		// leaves a pen of which one half is not in force.
@@ -389,15 +389,20 @@ func (e *encoder) modes() {
 	set(m.synced, "\x1b[?2026h")
 }
 
-// lastPen sets the pen, if it is not set, and prints the last character once more where that is
+// lastPen sets the pen, of which DECRC set a part if it is split, and prints the last character once more where that is
 // needed.
-func (e *encoder) lastPen(set bool) {
+func (e *encoder) lastPen(split bool) {
 	t := e.t
 	again := e.reprints()
 	if again && t.modes.insert {
 		e.sequence(int(t.join), 'P') // it comes back at once
 	}
-	if !set {
+	switch {
+	case split:
+		if saved := t.s.saved; t.pen.fg != saved.fg || t.pen.bg != saved.bg {
+			e.dst = appendPlainSGR(e.dst, t.pen)
+		}
+	default:
 		if t.pen.link != 0 && t.pen.bg&bgExtended != 0 {
 			e.dst = appendLink(e.dst, t.styles.links[t.pen.link])
 		}

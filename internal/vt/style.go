@@ -187,22 +187,8 @@ func appendSGR(dst []byte, s style) []byte {
 	flag(s.fg, fgInvisible, "8")
 	flag(s.fg, fgStrike, "9")
 	flag(s.bg, bgOverline, "53")
-	color := func(c uint32, base int, extended string) {
-		switch c & colorMode {
-		case color16:
-			if n := int(c & 0xff); n < 8 {
-				put(strconv.Itoa(base + n))
-			} else {
-				put(strconv.Itoa(base + 60 + n - 8))
-			}
-		case color256:
-			put(extended + ";5;" + strconv.Itoa(int(c&0xff)))
-		case colorRGB:
-			put(extended + ";2;" + strconv.Itoa(int(c>>16&0xff)) + ";" + strconv.Itoa(int(c>>8&0xff)) + ";" + strconv.Itoa(int(c&0xff)))
-		}
-	}
-	color(s.fg, 30, "38")
-	color(s.bg, 40, "48")
+	dst = appendColor(dst, s.fg, 30)
+	dst = appendColor(dst, s.bg, 40)
 	switch u := s.under & colorMask; u & colorMode {
 	case color16, color256:
 		put("58:5:" + strconv.Itoa(int(u&0xff)))
@@ -219,5 +205,58 @@ func appendSGR(dst []byte, s style) []byte {
 	if s.bg&bgProtected != 0 {
 		dst = append(dst, "\x1b[1\"q"...)
 	}
+	return dst
+}
+
+// appendColor appends ;SGR for a colour, if there is one; base is 30 or 40.
+func appendColor(dst []byte, c uint32, base int) []byte {
+	num := func(n int) {
+		dst = append(dst, ';')
+		dst = strconv.AppendInt(dst, int64(n), 10)
+	}
+	switch c & colorMode {
+	case color16:
+		if n := int(c & 0xff); n < 8 {
+			num(base + n)
+		} else {
+			num(base + 60 + n - 8)
+		}
+	case color256:
+		num(base + 8)
+		num(5)
+		num(int(c & 0xff))
+	case colorRGB:
+		num(base + 8)
+		num(2)
+		num(int(c >> 16 & 0xff))
+		num(int(c >> 8 & 0xff))
+		num(int(c & 0xff))
+	}
+	return dst
+}
+
+// appendPlainSGR appends the sequence that sets all of s but underline and link,
+// and touches neither.
+func appendPlainSGR(dst []byte, s style) []byte {
+	dst = append(dst, "\x1b[22"...)
+	flag := func(set bool, on, off string) {
+		if !set {
+			on = off
+		}
+		dst = append(dst, on...)
+	}
+	flag(s.fg&fgBold != 0, ";1", "")
+	flag(s.bg&bgDim != 0, ";2", "")
+	flag(s.bg&bgItalic != 0, ";3", ";23")
+	flag(s.fg&fgBlink != 0, ";5", ";25")
+	flag(s.fg&fgInverse != 0, ";7", ";27")
+	flag(s.fg&fgInvisible != 0, ";8", ";28")
+	flag(s.fg&fgStrike != 0, ";9", ";29")
+	flag(s.bg&bgOverline != 0, ";53", ";55")
+	dst = append(dst, ";39;49"...)
+	dst = appendColor(dst, s.fg, 30)
+	dst = appendColor(dst, s.bg, 40)
+	dst = append(dst, 'm')
+	flag(s.bg&bgProtected != 0, "\x1b[1\"q", "\x1b[0\"q")
 	return dst
 }
