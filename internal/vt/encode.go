@@ -1,6 +1,7 @@
 package vt
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -182,15 +183,20 @@ func (e *encoder) cells(cells []cell, i, to int) {
 		case c.content() < 0x80 && c.width() == 1:
 			// The common case: a stretch of ASCII in one style.
 			high := c &^ contentMask
-			dst := append(e.dst, byte(c))
-			for i++; i < to; i++ {
-				d := cells[i] ^ high
+			run := cells[i:to]
+			n := len(e.dst)
+			dst := slices.Grow(e.dst, len(run))[:n+len(run)]
+			out := dst[n:]
+			k := 0
+			for ; k < len(run) && k < len(out); k++ {
+				d := run[k] ^ high
 				if d-1 >= 0x7f {
 					break
 				}
-				dst = append(dst, byte(d))
+				out[k] = byte(d)
 			}
-			e.dst = dst
+			e.dst = dst[:n+k]
+			i += k
 		case c.width() < 2:
 			e.glyph(c)
 			i++

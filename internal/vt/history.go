@@ -13,6 +13,7 @@ type history struct {
 	first  int      // of the ring
 	n      int      // lines
 	start  uint64   // where the oldest line begins
+	spare  []byte   // memory of a block that was dropped
 	bytes  int      // of all blocks
 }
 
@@ -68,7 +69,12 @@ func (h *history) room(atLeast int) []byte {
 	if k := len(h.blocks) - 1; k >= 0 && cap(h.blocks[k].b)-len(h.blocks[k].b) >= atLeast {
 		return h.blocks[k].b
 	}
-	h.blocks = append(h.blocks, block{start: h.end(h.n - 1), b: make([]byte, 0, max(blockSize, atLeast))})
+	b := h.spare
+	h.spare = nil
+	if cap(b) < atLeast {
+		b = make([]byte, 0, max(blockSize, atLeast))
+	}
+	h.blocks = append(h.blocks, block{start: h.end(h.n - 1), b: b[:0]})
 	h.bytes += cap(h.blocks[len(h.blocks)-1].b)
 	return h.blocks[len(h.blocks)-1].b
 }
@@ -105,6 +111,9 @@ func (h *history) dropFirst() {
 	h.n--
 	for len(h.blocks) > 1 && h.blocks[1].start <= h.start {
 		h.bytes -= cap(h.blocks[0].b)
+		if cap(h.blocks[0].b) == blockSize {
+			h.spare = h.blocks[0].b
+		}
 		h.blocks[0].b = nil
 		h.blocks = h.blocks[1:]
 	}

@@ -100,6 +100,12 @@ func (t *Terminal) Write(b []byte) {
 			b = b[1:]
 			continue
 		}
+		if t.p.state == ground && b[0] >= 0xc2 {
+			if n := t.printUTF8(b); n > 0 {
+				b = b[n:]
+				continue
+			}
+		}
 		r, n, more := decode(b)
 		if more {
 			t.p.npart = copy(t.p.part[:], b)

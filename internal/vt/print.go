@@ -40,9 +40,9 @@ func (t *Terminal) printASCII(p []byte) {
 		r.rev = t.rev
 		dst := r.cells[s.x:t.cols]
 		n := min(len(dst), len(p))
-		dst = dst[:n]
-		for i, b := range p[:n] {
-			dst[i] = base | cell(b)
+		dst, src := dst[:n], p[:n]
+		for i := range src {
+			dst[i] = base | cell(src[i])
 		}
 		s.x += n
 		p = p[n:]
@@ -52,6 +52,62 @@ func (t *Terminal) printASCII(p []byte) {
 		}
 	}
 	t.join = 1
+}
+
+// printUTF8 prints the characters beyond ASCII that b begins with, as far as they
+// neither join nor wrap nor need any other care, and returns how many bytes that
+// were.
+func (t *Terminal) printUTF8(b []byte) int {
+	if t.charset != nil || t.modes.insert || !t.modes.wrap {
+		return 0
+	}
+	s := t.s
+	line := s.rows[s.y]
+	cells := line.cells[:t.cols]
+	t.leave()
+	pen := t.penCell()
+	n, x, width := 0, s.x, 0
+	for n < len(b) && b[n] >= 0x80 {
+		var r uint32
+		size := 0
+		switch c := b[n]; {
+		case c >= 0xe0 && c < 0xf0 && len(b)-n >= 3 && b[n+1]&0xc0 == 0x80 && b[n+2]&0xc0 == 0x80:
+			r = uint32(c&15)<<12 | uint32(b[n+1]&63)<<6 | uint32(b[n+2]&63)
+			if r < 0x800 || r >= 0xd800 && r < 0xe000 || r == 0xfeff {
+				break
+			}
+			size = 3
+		case c >= 0xc2 && c < 0xe0 && len(b)-n >= 2 && b[n+1]&0xc0 == 0x80:
+			r = uint32(c&31)<<6 | uint32(b[n+1]&63)
+			size = 2
+		default:
+			v, k, more := decode(b[n:])
+			if !more && v >= 0 {
+				r, size = uint32(v), k
+			}
+		}
+		if size == 0 || r < 0xa0 {
+			break
+		}
+		w := runeWidth(r)
+		if w == 0 || x+w > len(cells) {
+			break
+		}
+		cells[x] = pen | glyph(r, w, 0)
+		if w == 2 {
+			cells[x+1] = pen | empty
+		}
+		x += w
+		width = w
+		n += size
+	}
+	if n > 0 {
+		line.rev = t.rev
+		s.x = x
+		t.join = uint8(width)
+		t.mend(line)
+	}
+	return n
 }
 
 // wrap goes to the beginning of the next row, which continues this one.
