@@ -11,7 +11,7 @@ import (
 )
 
 // Streams that are made to crash, to grow or to hold the processor. Each piece is
-// repeated to half a megabyte.
+// repeated to a quarter of a megabyte.
 var hostile = map[string]func(i int) string{
 	"erase huge":        func(int) string { return "\x1b[99999999X" },
 	"every count huge":  func(i int) string { return "\x1b[2147483647" + string("@ABCDEFGIJKLMPSTXZ`abdefgr"[i%26]) },
@@ -44,7 +44,7 @@ func TestHostileStreams(t *testing.T) {
 	for name, piece := range hostile {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			for i := 0; b.Len() < 1<<19; i++ {
+			for i := 0; b.Len() < 1<<18; i++ {
 				b.WriteString(piece(i))
 			}
 			var before, after runtime.MemStats
@@ -64,7 +64,7 @@ func TestHostileStreams(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			// Ten times what it takes with the race detector on a slow machine.
 			if took > 20*time.Second {
-				t.Errorf("half a megabyte took %v of the processor", took)
+				t.Errorf("a quarter of a megabyte took %v of the processor", took)
 			}
 			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 24<<20 {
 				t.Errorf("it holds %d bytes", grown)
