@@ -11,6 +11,8 @@ GO      ?= go
 NPM     ?= npm
 PREFIX  ?= /usr/local
 DESTDIR ?=
+# What `make install` and `make package` take.
+BIN     ?= bin/ptyd
 ADDR    ?= 127.0.0.1:7373
 # Where `make run` keeps its state; the daemon's own default when empty.
 STATE   ?=
@@ -18,6 +20,7 @@ STATE   ?=
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 VERSION_VAR := github.com/ptyd/ptyd/internal/config.Version
 # Pinned: another version finds other things, and a build must repeat.
+NFPM        := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The program between fork and exec, which the binary carries within it. Without
@@ -154,20 +157,39 @@ fmt: ## format the Go files
 
 .PHONY: install
 install: ## install binary, completions, manual pages and systemd units (PREFIX, DESTDIR)
-	@[ -x bin/ptyd ] || { echo 'run `make build` first'; exit 1; }
-	@install -D -m 0755 bin/ptyd $(DESTDIR)$(PREFIX)/bin/ptyd
+	@[ -x $(BIN) ] || { echo 'run `make build` first'; exit 1; }
+	@install -D -m 0755 $(BIN) $(DESTDIR)$(PREFIX)/bin/ptyd
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
-	  bin/ptyd completion bash > $$tmp/ptyd; bin/ptyd completion zsh > $$tmp/_ptyd; bin/ptyd completion fish > $$tmp/ptyd.fish; \
+	  $(BIN) completion bash > $$tmp/ptyd; $(BIN) completion zsh > $$tmp/_ptyd; $(BIN) completion fish > $$tmp/ptyd.fish; \
 	  install -D -m 0644 $$tmp/ptyd $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ptyd; \
 	  install -D -m 0644 $$tmp/_ptyd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ptyd; \
 	  install -D -m 0644 $$tmp/ptyd.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ptyd.fish; \
-	  bin/ptyd gen-docs $$tmp/docs; \
+	  $(BIN) gen-docs $$tmp/docs; \
 	  for page in $$tmp/docs/man/man1/*.1; do install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done; \
 	  for unit in system/ptyd.service system/ptyd-tmp.service user/ptyd.service; do \
 	    sed 's|/usr/local/bin/ptyd|$(PREFIX)/bin/ptyd|g' systemd/$$unit > $$tmp/unit; \
 	    install -D -m 0644 $$tmp/unit $(DESTDIR)$(PREFIX)/lib/systemd/$$unit; \
 	  done
 	@echo "Installed below $(DESTDIR)$(PREFIX). As a service: sudo $(PREFIX)/bin/ptyd service install; for yourself alone: $(PREFIX)/bin/ptyd service install --user."
+
+# The version of the package: Debian's begin with a digit.
+DEB_VERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/g; /^[0-9]+\./!s/^/0~/')
+
+.PHONY: deb
+deb: build ## build a Debian package in out/
+	@$(MAKE) package
+
+.PHONY: package
+package: # the Debian package of the program that is there (BIN)
+	@rm -rf out/deb && mkdir -p out/deb/root/usr/share/doc/ptyd
+	@$(MAKE) install DESTDIR=out/deb/root PREFIX=/usr >/dev/null
+	@mv out/deb/root/usr/share/zsh/site-functions out/deb/root/usr/share/zsh/vendor-completions
+	@find out/deb/root/usr/share/man -name '*.1' -exec gzip -9n {} +
+	@cp docs/*.md README.md out/deb/root/usr/share/doc/ptyd/
+	@gzip -9nc CHANGELOG.md > out/deb/root/usr/share/doc/ptyd/changelog.gz
+	@cp LICENSE out/deb/root/usr/share/doc/ptyd/copyright
+	@chmod -R u=rwX,go=rX out/deb/root
+	@DEB_VERSION='$(DEB_VERSION)' DEB_ARCH=$$($(GO) env GOARCH) $(GO) run $(NFPM) package --config scripts/deb/nfpm.yaml --packager deb --target out/
 
 .PHONY: clean
 clean: ## remove what was built; the state of daemons stays
