@@ -26,11 +26,11 @@ func (s *Server) login(c *call, in Login) (LoggedIn, error) {
 		err = problem.Field("link", "give link, or name and password, not both")
 	case in.Link != "":
 		how = "link"
-		w, err = s.auth.RedeemLink(c.r.Context(), in.Link, c.r.RemoteAddr)
+		w, err = s.auth.RedeemLink(c.r.Context(), in.Link, s.remoteAddr(c.r))
 	case in.Name == "":
 		err = problem.Field("name", "must be given, or link")
 	default:
-		w, err = s.auth.Login(c.r.Context(), in.Name, in.Password, c.r.RemoteAddr)
+		w, err = s.auth.Login(c.r.Context(), in.Name, in.Password, s.remoteAddr(c.r))
 	}
 	switch problem.CodeOf(err) {
 	case problem.Unauthenticated, problem.RateLimited:

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -68,7 +67,7 @@ func (s *Server) refused(r *http.Request, p auth.Principal, why, target string) 
 	if !ok {
 		return
 	}
-	detail := map[string]any{"why": why, "remote": remoteAddr(r)}
+	detail := map[string]any{"why": why, "remote": s.remoteAddr(r)}
 	if missed > 0 {
 		detail["left_out_before"] = missed
 	}
@@ -80,7 +79,7 @@ func (s *Server) audit(c *call, action, target string, detail map[string]any) {
 	if detail == nil {
 		detail = map[string]any{}
 	}
-	if remote := remoteAddr(c.r); remote != "" {
+	if remote := s.remoteAddr(c.r); remote != "" {
 		detail["remote"] = remote
 	}
 	s.append(c.r.Context(), c.p, action, target, detail)
@@ -97,13 +96,4 @@ func (s *Server) append(ctx context.Context, p auth.Principal, action, target st
 	if err != nil {
 		s.log.Error("audit row not written", zap.String("action", action), zap.String("target", target), zap.Error(err))
 	}
-}
-
-// remoteAddr is the peer's address without its port; "" on the Unix socket.
-func remoteAddr(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return host
 }

@@ -67,9 +67,11 @@ type Options struct {
 	BasePath     string // "" or "/name"
 	PublicURL    string
 	AllowedHosts []string
-	OwnerUID     int // who owns the state directory: the socket serves only them and root
-	StateDir     string
-	Page         fs.FS // the built page; nil: a plain one says how to build it
+	// TrustedProxies are networks whose X-Forwarded-For is believed.
+	TrustedProxies []string
+	OwnerUID       int // who owns the state directory: the socket serves only them and root
+	StateDir       string
+	Page           fs.FS // the built page; nil: a plain one says how to build it
 
 	strangerTime time.Duration // 0: strangerTime; tests wait less
 }
@@ -81,6 +83,7 @@ type Server struct {
 	mgr        *ptymgr.Manager
 	log        *zap.Logger
 	hosts      *hosts
+	proxies    proxies
 	base       string
 	cookieName string
 	routes     []route
@@ -97,8 +100,12 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make api: %w", err)
 	}
+	trusted, err := newProxies(o.TrustedProxies)
+	if err != nil {
+		return nil, fmt.Errorf("make api: %w", err)
+	}
 	s := &Server{
-		Options: o, auth: o.Auth, mgr: o.Manager, log: o.Log, hosts: h, base: o.BasePath,
+		Options: o, auth: o.Auth, mgr: o.Manager, log: o.Log, hosts: h, proxies: trusted, base: o.BasePath,
 		cookieName: cookieName(o.Addr, o.BasePath),
 		routes:     routes(),
 		mux:        http.NewServeMux(),

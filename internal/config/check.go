@@ -161,3 +161,17 @@ func IsLoopback(addr string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
 }
+
+// checkNetwork takes an address or a network in CIDR notation, and returns the
+// network.
+func checkNetwork(s string) (string, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()).String(), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil || p.Addr().Is4In6() {
+		return "", fmt.Errorf("%q is neither an address such as 127.0.0.1 nor a network such as 10.0.0.0/8", s)
+	}
+	return p.Masked().String(), nil
+}

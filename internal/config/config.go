@@ -4,13 +4,14 @@ import "time"
 
 // Config is all that can be set about a daemon.
 type Config struct {
-	Listen       string
-	Insecure     bool
-	TLSCert      string
-	TLSKey       string
-	BasePath     string // "" or "/name", never a trailing slash
-	PublicURL    string // "" or scheme://host[:port][/path], never a trailing slash
-	AllowedHosts []string
+	Listen         string
+	Insecure       bool
+	TLSCert        string
+	TLSKey         string
+	BasePath       string // "" or "/name", never a trailing slash
+	PublicURL      string // "" or scheme://host[:port][/path], never a trailing slash
+	AllowedHosts   []string
+	TrustedProxies []string // networks in CIDR notation
 
 	StateDir string
 	Shell    string

@@ -159,6 +159,7 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 		{name: "public url with a user", flags: map[string]string{"public_url": "https://u:p@x"}, want: []string{"public_url: "}},
 		{name: "host", flags: map[string]string{"allowed_hosts": "a,b/c"}, want: []string{"allowed_hosts: \"b/c\" is not a host name"}},
 		{name: "wildcard host", flags: map[string]string{"allowed_hosts": "*"}, want: []string{"allowed_hosts: \"*\" is not a host name"}},
+		{name: "network", flags: map[string]string{"trusted_proxies": "10.0.0.1,proxy"}, want: []string{"trusted_proxies: \"proxy\" is neither an address"}},
 		{name: "state dir", flags: map[string]string{"state_dir": ""}, want: []string{"state_dir: must not be empty"}},
 		{name: "size too large", flags: map[string]string{"output_limit": "9999999TiB"}, want: []string{"output_limit: \"9999999TiB\" is too large"}},
 	}
@@ -181,7 +182,7 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 // Every key is read from its variable and from its flag: none is shadowed.
 func TestEveryKeyBySource(t *testing.T) {
 	values := map[string]string{
-		"listen": "127.0.0.1:1", "insecure": "true", "tls_cert": "/c", "tls_key": "/k", "base_path": "/b", "public_url": "https://p", "allowed_hosts": "a,b:1",
+		"listen": "127.0.0.1:1", "insecure": "true", "tls_cert": "/c", "tls_key": "/k", "base_path": "/b", "public_url": "https://p", "allowed_hosts": "a,b:1", "trusted_proxies": "10.0.0.0/8,::1/128",
 		"state_dir": "/s", "min_free": "1MiB", "shell": "/sh", "sessions_per_owner": "7", "sessions_total": "8", "output_limit": "1MiB", "output_total": "2MiB", "remove_after": "1h",
 		"ended_per_owner": "3", "checkpoint_interval": "5s", "checkpoint_total": "3MiB",
 		"grace": "1s", "session_memory": "512MiB", "session_pids": "200", "audit_keep": "2d", "audit_max_rows": "9", "web_ttl": "1h", "link_ttl": "1m", "ping_interval": "5s", "log_level": "warn", "log_format": "json", "metrics": "false",

@@ -43,6 +43,8 @@ var Keys = []Key{
 		bind: func(c *Config) Value { return text{&c.PublicURL, checkPublicURL} }},
 	{Name: "allowed_hosts", Group: "Listening", Doc: "Further host names by which the daemon may be addressed, such as `term.example.com` or `box.lan:7373`. A name without a port is allowed with any. The listen address and the loopback names are always allowed.",
 		bind: func(c *Config) Value { return list{&c.AllowedHosts, checkHost} }},
+	{Name: "trusted_proxies", Group: "Listening", Doc: "Addresses or networks of proxies, such as `127.0.0.1` or `10.0.0.0/8`, whose `X-Forwarded-For` says where a request comes from. Failed logins are then limited per client, not for all behind the proxy together, and the audit log names the client. Whoever can reach the daemon from such an address can claim any other.",
+		bind: func(c *Config) Value { return list{&c.TrustedProxies, checkNetwork} }},
 
 	{Name: "state_dir", Group: "State", Doc: "Directory of the database, the socket and the lock. Created with mode 0700. The default is `$XDG_STATE_HOME/ptyd`, or `/var/lib/ptyd` as a system service.",
 		bind: func(c *Config) Value { return text{&c.StateDir, checkNotEmpty} }},

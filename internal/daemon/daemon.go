@@ -168,7 +168,7 @@ func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) 
 	d.api, err = api.New(api.Options{
 		Manager: d.mgr, Auth: d.auth, Audit: d.store, WS: socketAdapter{d.ws}, Daemon: d, Metrics: metrics, Log: d.log, Build: o.Build,
 		Addr: addr, TLS: d.cfg.TLS(), Socket: d.socket(), BasePath: d.cfg.BasePath, PublicURL: d.cfg.PublicURL,
-		AllowedHosts: d.cfg.AllowedHosts, OwnerUID: d.ownerUID, StateDir: d.stateDir, Page: o.Page,
+		AllowedHosts: d.cfg.AllowedHosts, TrustedProxies: d.cfg.TrustedProxies, OwnerUID: d.ownerUID, StateDir: d.stateDir, Page: o.Page,
 	})
 	return err
 }
