@@ -1,6 +1,7 @@
 package vt
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -182,24 +183,14 @@ func (e *encoder) cells(cells []cell, i, to int) {
 			i = e.blanks(cells, i, to)
 		case c.content() < 0x80 && c.width() == 1:
 			// The common case: a stretch of ASCII in one style.
-			high := c &^ contentMask
-			run := cells[i:to]
-			n := len(e.dst)
-			dst := slices.Grow(e.dst, len(run))[:n+len(run)]
-			out := dst[n:]
-			k := 0
-			for ; k < len(run) && k < len(out); k++ {
-				d := run[k] ^ high
-				if d-1 >= 0x7f {
-					break
-				}
-				out[k] = byte(d)
-			}
-			e.dst = dst[:n+k]
-			i += k
+			i += e.ascii(cells[i:to], c&^contentMask)
 		case c.width() < 2:
-			e.glyph(c)
-			i++
+			if c.isCluster() || c.width() == 0 {
+				e.glyph(c)
+				i++
+				continue
+			}
+			i += e.narrow(cells[i:to], c&^contentMask)
 		case i+1 < to && cells[i+1] == c&^(contentMask|widthMask)|empty:
 			e.glyph(c)
 			i += 2
@@ -221,6 +212,60 @@ func (e *encoder) cells(cells []cell, i, to int) {
 	}
 }
 
+// ascii prints the ASCII that run begins with, all of one style and width, which
+// high is, and returns how much that is.
+func (e *encoder) ascii(run []cell, high cell) int {
+	n := len(e.dst)
+	dst := slices.Grow(e.dst, len(run))
+	out := dst[n : n+len(run)]
+	k := 0
+	for ; k+8 <= len(run); k += 8 {
+		r := run[k : k+8 : k+8]
+		r0, r1, r2, r3 := r[0]^high, r[1]^high, r[2]^high, r[3]^high
+		r4, r5, r6, r7 := r[4]^high, r[5]^high, r[6]^high, r[7]^high
+		// Each is from 1 to 0x80, which nothing is.
+		if (r0-1)|(r1-1)|(r2-1)|(r3-1)|(r4-1)|(r5-1)|(r6-1)|(r7-1) >= 0x80 {
+			break
+		}
+		binary.LittleEndian.PutUint64(out[k:], uint64(r0|r1<<8|r2<<16|r3<<24|r4<<32|r5<<40|r6<<48|r7<<56))
+	}
+	for ; k < len(run); k++ {
+		r := run[k] ^ high
+		if r-1 >= 0x7f {
+			break
+		}
+		out[k] = byte(r)
+	}
+	e.dst = dst[:n+k]
+	return k
+}
+
+// narrow prints the runes of one column that run begins with, all of one style,
+// which high is, and returns how many that are.
+func (e *encoder) narrow(run []cell, high cell) int {
+	dst := e.dst
+	k := 0
+	for ; k < len(run); k++ {
+		r := run[k] ^ high
+		switch {
+		case r-1 < 0x7f:
+			dst = append(dst, byte(r))
+		case r-0x80 < 0x780:
+			dst = append(dst, byte(0xc0|r>>6), byte(0x80|r&0x3f))
+		case r-0x800 < 0xf800:
+			dst = append(dst, byte(0xe0|r>>12), byte(0x80|r>>6&0x3f), byte(0x80|r&0x3f))
+		default:
+			if r == 0 || r > utf8.MaxRune {
+				e.dst = dst
+				return k
+			}
+			dst = utf8.AppendRune(dst, rune(r))
+		}
+	}
+	e.dst = dst
+	return k
+}
+
 // glyph prints what a cell shows.
 func (e *encoder) glyph(c cell) {
 	if c.isCluster() {
@@ -231,10 +276,14 @@ func (e *encoder) glyph(c cell) {
 		e.dst = append(e.dst, text...)
 		return
 	}
-	if c.width() == 0 || runeWidth(c.content()) == 0 {
+	if c.width() == 0 {
 		e.standAlone()
 	}
-	e.dst = utf8.AppendRune(e.dst, rune(c.content()))
+	if r := c.content(); r >= 0x800 && r < 0x10000 {
+		e.dst = append(e.dst, byte(0xe0|r>>12), byte(0x80|r>>6&0x3f), byte(0x80|r&0x3f))
+	} else {
+		e.dst = utf8.AppendRune(e.dst, rune(r))
+	}
 }
 
 // standAlone keeps a combining character from joining what stands before it: any

@@ -89,7 +89,7 @@ func (t *Terminal) hyperlink(s string) {
 				break
 			}
 		}
-		if t.styles.full() && !t.shared {
+		if t.styles.full && !t.shared {
 			t.pen.link = 0
 			t.sweep()
 		}

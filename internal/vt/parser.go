@@ -80,6 +80,16 @@ func (t *Terminal) Write(b []byte) {
 			t.printASCII(b[:n])
 			b = b[n:]
 			continue
+		case b[0] == '\n' && t.p.state == ground:
+			t.join = 0
+			t.lineFeed()
+			b = b[1:]
+			continue
+		case b[0] == '\r' && t.p.state == ground:
+			t.join = 0
+			t.s.x = 0
+			b = b[1:]
+			continue
 		case b[0] < 0x80:
 			if b[0] == 0x1b && len(b) > 2 && b[1] == '[' && t.p.state == ground {
 				t.off = end - int64(len(b))
@@ -445,6 +455,11 @@ func (t *Terminal) csiInPlace(b []byte) int {
 			continue
 		case c >= 0x40 && c < 0x7f:
 			a.list[a.n-1] = value
+			if c == 'm' && p.ncol == 0 {
+				t.join = 0
+				t.sgr(a)
+				return i + 1
+			}
 			t.off += int64(i + 1)
 			t.dispatchCSI(c)
 			return i + 1

@@ -1,6 +1,9 @@
 package vt
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
 
 // leave ends the wide character within which the cursor stands.
 func (t *Terminal) leave() {
@@ -29,9 +32,11 @@ func (t *Terminal) printASCII(p []byte) {
 		}
 		return
 	}
-	t.leave()
-	base := t.penCell()
 	s := t.s
+	if s.x > 0 {
+		t.leave()
+	}
+	base := t.penCell()
 	for {
 		if s.x >= t.cols {
 			t.wrap()
@@ -41,7 +46,20 @@ func (t *Terminal) printASCII(p []byte) {
 		dst := r.cells[s.x:t.cols]
 		n := min(len(dst), len(p))
 		dst, src := dst[:n], p[:n]
-		for i := range src {
+		i := 0
+		for ; i+8 <= len(src); i += 8 {
+			w := binary.LittleEndian.Uint64(src[i:])
+			d := dst[i : i+8 : i+8]
+			d[0] = base | cell(w&0xff)
+			d[1] = base | cell(w>>8&0xff)
+			d[2] = base | cell(w>>16&0xff)
+			d[3] = base | cell(w>>24&0xff)
+			d[4] = base | cell(w>>32&0xff)
+			d[5] = base | cell(w>>40&0xff)
+			d[6] = base | cell(w>>48&0xff)
+			d[7] = base | cell(w>>56)
+		}
+		for ; i < len(src); i++ {
 			dst[i] = base | cell(src[i])
 		}
 		s.x += n
@@ -171,8 +189,14 @@ func (t *Terminal) printRune(r uint32) {
 		line.insert(s.x, width-old, t.penCell())
 	}
 	pen := t.penCell()
+	shows := r
+	if joins {
+		// A combining character with a width, as nothing stands before
+		// it: a cluster, which is what may begin with one.
+		shows = t.styles.cluster(utf8.AppendRune(nil, rune(r)))
+	}
 	if s.x < len(line.cells) {
-		line.cells[s.x] = pen | glyph(r, width, 0)
+		line.cells[s.x] = pen | glyph(shows, width, 0)
 	}
 	s.x++
 	if width == 2 {
@@ -189,15 +213,11 @@ func (t *Terminal) combine(line *row, x int, r uint32, width int) {
 	c := line.cells[x]
 	var buf [MaxCluster + utf8.UTFMax]byte
 	text := t.appendText(buf[:0], c)
-	if len(text) == 0 {
-		line.cells[x] = c&^(contentMask|widthMask) | glyph(r, width, 0)
-		return
-	}
 	text = utf8.AppendRune(text, rune(r))
 	if len(text) > MaxCluster {
 		return
 	}
-	if t.styles.full() && !t.shared {
+	if t.styles.full && !t.shared {
 		t.sweep()
 		c = line.cells[x]
 	}

@@ -17,65 +17,65 @@ func (t *Terminal) sgr(a *params) {
 		return
 	}
 	for i := 0; i < a.n; i++ {
-		switch n := a.list[i]; {
-		case n == 0:
+		switch n := a.list[i]; n {
+		case 0:
 			p.resetSGR()
-		case n >= 30 && n <= 37:
+		case 30, 31, 32, 33, 34, 35, 36, 37:
 			p.fg = p.fg&^colorMask | color16 | uint32(n-30)
-		case n >= 40 && n <= 47:
+		case 40, 41, 42, 43, 44, 45, 46, 47:
 			p.bg = p.bg&^colorMask | color16 | uint32(n-40)
-		case n >= 90 && n <= 97:
+		case 90, 91, 92, 93, 94, 95, 96, 97:
 			p.fg = p.fg&^colorMask | color16 | uint32(n-90+8)
-		case n >= 100 && n <= 107:
+		case 100, 101, 102, 103, 104, 105, 106, 107:
 			p.bg = p.bg&^colorMask | color16 | uint32(n-100+8)
-		case n == 1:
+		case 1:
 			p.fg |= fgBold
-		case n == 2:
+		case 2:
 			p.bg |= bgDim
-		case n == 3:
+		case 3:
 			p.bg |= bgItalic
-		case n == 4:
+		case 4:
 			kind := int32(underlineSingle)
 			if subs := a.subsOf(i); len(subs) > 0 {
 				kind = subs[0]
 			}
 			p.underline(kind)
-		case n == 5:
+		case 5:
 			p.fg |= fgBlink
-		case n == 7:
+		case 7:
 			p.fg |= fgInverse
-		case n == 8:
+		case 8:
 			p.fg |= fgInvisible
-		case n == 9:
+		case 9:
 			p.fg |= fgStrike
-		case n == 21:
+		case 21:
 			p.underline(underlineDouble)
-		case n == 22:
+		case 22:
 			p.fg &^= fgBold
 			p.bg &^= bgDim
-		case n == 23:
+		case 23:
 			p.bg &^= bgItalic
-		case n == 24:
+		case 24:
 			p.underline(underlineNone)
-		case n == 25:
+		case 25:
 			p.fg &^= fgBlink
-		case n == 27:
+		case 27:
 			p.fg &^= fgInverse
-		case n == 28:
+		case 28:
 			p.fg &^= fgInvisible
-		case n == 29:
+		case 29:
 			p.fg &^= fgStrike
-		case n == 38 || n == 48 || n == 58:
+		case 38, 48, 58:
 			i += p.color(a, i)
-		case n == 39:
+		case 39:
 			p.fg &^= colorMask
-		case n == 49:
+		case 49:
 			p.bg &^= colorMask
-		case n == 53:
+		case 53:
 			p.bg |= bgOverline
-		case n == 55:
+		case 55:
 			p.bg &^= bgOverline
-		case n == 59:
+		case 59:
 			// xterm.js sets every bit of the colour for "none".
 			p.under |= colorMask
 			p.extend()

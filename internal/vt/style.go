@@ -77,6 +77,8 @@ type styles struct {
 	serial    uint32 // of the last link without an id
 
 	sweepStyles, sweepClusters, sweepLinks int // sizes at which to sweep
+
+	full bool // a sweep is due
 }
 
 const sweepMin = 1024
@@ -96,6 +98,7 @@ func (t *styles) reset() {
 	t.clusters, t.clusterIDs = nil, map[string]uint32{}
 	t.links, t.linkIDs = make([]link, 1), map[link]linkID{}
 	t.linkBytes = 0
+	t.full = false
 }
 
 // id interns a style.
@@ -115,6 +118,7 @@ func (t *styles) id(s style) styleID {
 		t.list = append(t.list, s)
 		t.sgr = append(t.sgr, string(appendSGR(nil, s)))
 		t.ids[s] = id
+		t.grown()
 	}
 	slot.s, slot.id, slot.ok = s, id, true
 	return id
@@ -129,6 +133,7 @@ func (t *styles) cluster(s []byte) uint32 {
 	str := string(s)
 	t.clusters = append(t.clusters, str)
 	t.clusterIDs[str] = i
+	t.grown()
 	return uint32(clusterBit) | i
 }
 
@@ -150,12 +155,13 @@ func (t *styles) linkOf(id, uri string) linkID {
 	t.links = append(t.links, l)
 	t.linkIDs[l] = n
 	t.linkBytes += len(id) + len(uri)
+	t.grown()
 	return n
 }
 
-// full says that a sweep is due.
-func (t *styles) full() bool {
-	return len(t.list) >= t.sweepStyles || len(t.clusters) >= t.sweepClusters ||
+// grown notes whether a sweep is due.
+func (t *styles) grown() {
+	t.full = len(t.list) >= t.sweepStyles || len(t.clusters) >= t.sweepClusters ||
 		len(t.links) >= t.sweepLinks || t.linkBytes > maxLinkBytes/2 && len(t.links) > t.sweepLinks/2
 }
 

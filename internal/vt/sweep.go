@@ -53,6 +53,7 @@ func (t *Terminal) sweep() {
 	fresh.sweepStyles = max(sweepMin, 2*len(fresh.list))
 	fresh.sweepClusters = max(sweepMin, 2*len(fresh.clusters))
 	fresh.sweepLinks = max(sweepMin, 2*len(fresh.links))
+	fresh.grown()
 	*t.styles = *fresh
 	t.penStale = true
 }

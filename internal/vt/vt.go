@@ -153,13 +153,18 @@ func (t *Terminal) setPen(s style) {
 
 func (t *Terminal) freshenPen() {
 	t.penStale = false
-	if t.styles.full() && !t.shared {
+	if t.styles.full && !t.shared {
 		t.sweep()
 	}
 	shown := t.pen
-	shown.settle()
+	if shown.bg&bgExtended != 0 || shown.fg&fgUnderline != 0 || shown.under|uint32(shown.link) != 0 {
+		shown.settle()
+	}
 	t.penID = t.styles.id(shown)
-	t.eraseID = t.styles.id(style{bg: t.pen.bg & colorMask})
+	t.eraseID = defaultStyle
+	if bg := t.pen.bg & colorMask; bg != 0 {
+		t.eraseID = t.styles.id(style{bg: bg})
+	}
 }
 
 // penCell is an empty cell in the pen's style.
