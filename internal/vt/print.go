@@ -72,8 +72,8 @@ func (t *Terminal) printASCII(p []byte) {
 	t.join = 1
 }
 
-// printUTF8 prints the characters beyond ASCII that b begins with, as far as they
-// neither join nor wrap nor need any other care, and returns how many bytes that
+// printUTF8 prints text that begins with a character beyond ASCII, as far as it
+// neither joins nor wraps nor needs any other care, and returns how many bytes that
 // were.
 func (t *Terminal) printUTF8(b []byte) int {
 	if t.charset != nil || t.modes.insert || !t.modes.wrap {
@@ -82,13 +82,21 @@ func (t *Terminal) printUTF8(b []byte) int {
 	s := t.s
 	line := s.rows[s.y]
 	cells := line.cells[:t.cols]
-	t.leave()
 	pen := t.penCell()
 	n, x, width := 0, s.x, 0
-	for n < len(b) && b[n] >= 0x80 {
+	for n < len(b) && b[n] >= 0x20 {
 		var r uint32
 		size := 0
 		switch c := b[n]; {
+		case c < 0x7f:
+			if x >= len(cells) {
+				break
+			}
+			cells[x] = pen | cell(c)
+			x++
+			width = 1
+			n++
+			continue
 		case c >= 0xe0 && c < 0xf0 && len(b)-n >= 3 && b[n+1]&0xc0 == 0x80 && b[n+2]&0xc0 == 0x80:
 			r = uint32(c&15)<<12 | uint32(b[n+1]&63)<<6 | uint32(b[n+2]&63)
 			if r < 0x800 || r >= 0xd800 && r < 0xe000 || r == 0xfeff {
@@ -110,6 +118,9 @@ func (t *Terminal) printUTF8(b []byte) int {
 		w := runeWidth(r)
 		if w == 0 || x+w > len(cells) {
 			break
+		}
+		if n == 0 {
+			t.leave() // not before: bytes that are no character change nothing
 		}
 		cells[x] = pen | glyph(r, w, 0)
 		if w == 2 {
