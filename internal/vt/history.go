@@ -164,7 +164,14 @@ func (t *Terminal) retire(r *row) {
 		}
 	}
 	e.row(r)
+	before := h.n
 	h.push(e.dst, flags)
+	if h.n < before {
+		// More than one went, for its bytes: the saved cursor keeps its
+		// place on the screen.
+		s := &t.normal.saved
+		s.y = max(s.y-(before-h.n), 0)
+	}
 }
 
 // joinHistory appends what leads from the newest line of the scrollback to r.
@@ -204,6 +211,7 @@ func (t *Terminal) decode(i int) *row {
 	}
 	d.setPen(style{})
 	d.join = 0
+	d.out = outbox{}
 	d.Write(h.line(i))
 	r := s.rows[1]
 	s.rows[1] = newRow(t.cols)

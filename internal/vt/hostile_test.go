@@ -58,6 +58,9 @@ func TestHostileStreams(t *testing.T) {
 			checkShape(t, vt)
 			vt.Resize(7, 9)
 			checkShape(t, vt)
+			if n := len(vt.styles.list); n > 2*sweepMin {
+				t.Errorf("%d styles for %d cells", n, 7*9)
+			}
 			n := len(snapshot)
 			snapshot = nil
 			runtime.GC()

@@ -106,3 +106,32 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// The saved cursor keeps its place on the screen when the scrollback is full,
+// whether of lines or of bytes.
+func TestSavedCursorInFullScrollback(t *testing.T) {
+	for name, o := range map[string]Options{
+		"lines": {Cols: 80, Rows: 5, ScrollbackLines: 10},
+		"bytes": {Cols: 80, Rows: 5, ScrollbackBytes: 3 * blockSize},
+	} {
+		vt := New(o)
+		line := []byte(strings.Repeat("x", 70) + "\r\n")
+		for range 5000 {
+			vt.Write(line)
+		}
+		vt.Write([]byte("\x1b[3;7H\x1b7\x1b[5;1H"))
+		before := vt.HistoryLen()
+		for range 2000 {
+			vt.Write(line)
+		}
+		vt.Write([]byte("\x1b8\x1b[6n"))
+		// Where the scrollback grew meanwhile, the cursor went up with the text.
+		row := max(3-(vt.HistoryLen()-before), 1)
+		if want := fmt.Sprintf("\x1b[%d;7R", row); name == "lines" && replies(vt) != want {
+			t.Errorf("%s: not at %q", name, want)
+		}
+		if s := vt.normal.saved.y; s > vt.HistoryLen()+2 {
+			t.Errorf("%s: saved at line %d of %d", name, s, vt.HistoryLen())
+		}
+	}
+}

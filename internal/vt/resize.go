@@ -15,6 +15,7 @@ func (t *Terminal) Resize(cols, rows int) {
 	t.normal.widenTabs(cols)
 	t.alt.widenTabs(cols)
 	t.spare, t.scratch = nil, nil
+	t.tidy()
 }
 
 // flow is a screen with its scrollback as one list of lines, while it is
@@ -71,6 +72,7 @@ func (t *Terminal) resizeNormal(cols, rows int) {
 	for _, r := range f.lines[:f.base] {
 		t.retire(r)
 	}
+	s.saved.y = max(f.savedY-(f.base-s.hist.len()), 0)
 	t.cols, t.rows = oldCols, oldRows
 }
 

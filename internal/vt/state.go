@@ -79,33 +79,39 @@ func (c *charset) name() string {
 
 // State returns the terminal's.
 func (t *Terminal) State() State {
-	m := &t.modes
 	st := State{
 		Cols: t.cols, Rows: t.rows, Alt: t.Alt(), Normal: t.screenState(t.normal),
-		Pen: t.penState(t.pen),
-		GL:  t.gl,
-		Modes: ModeState{
-			Insert: m.insert, ConvertEol: m.newline, AppCursor: m.appCursor, AppKeypad: m.appKeypad,
-			BracketedPaste: m.bracketed, Origin: m.origin, ReverseWrap: m.reverseWrap, SendFocus: m.focus,
-			Wrap: m.wrap, Sync: m.synced, CursorHidden: m.hidden,
-			CursorStyle: [...]string{"", "block", "underline", "bar"}[m.style],
-			Mouse:       [...]string{"NONE", "X10", "VT200", "DRAG", "ANY"}[m.mouse],
-			MouseEnc:    [...]string{"DEFAULT", "SGR", "SGR_PIXELS"}[m.encoding],
-		},
+		Pen:     t.penState(t.pen),
+		GL:      t.gl,
+		Modes:   t.Modes(),
 		Title:   t.title,
 		Join:    int(t.join),
 		Charset: t.charset.name(),
-		Blink12: m.blinkOption,
-	}
-	if m.blink >= 0 {
-		on := m.blink == 1
-		st.Modes.CursorBlink = &on
+		Blink12: t.modes.blinkOption,
 	}
 	for i, c := range t.charsets {
 		st.G[i] = c.name()
 	}
 	if st.Alt {
 		st.Alternate = t.screenState(t.alt)
+	}
+	return st
+}
+
+// Modes returns the modes that are set.
+func (t *Terminal) Modes() ModeState {
+	m := &t.modes
+	st := ModeState{
+		Insert: m.insert, ConvertEol: m.newline, AppCursor: m.appCursor, AppKeypad: m.appKeypad,
+		BracketedPaste: m.bracketed, Origin: m.origin, ReverseWrap: m.reverseWrap, SendFocus: m.focus,
+		Wrap: m.wrap, Sync: m.synced, CursorHidden: m.hidden,
+		CursorStyle: [...]string{"", "block", "underline", "bar"}[m.style],
+		Mouse:       [...]string{"NONE", "X10", "VT200", "DRAG", "ANY"}[m.mouse],
+		MouseEnc:    [...]string{"DEFAULT", "SGR", "SGR_PIXELS"}[m.encoding],
+	}
+	if m.blink >= 0 {
+		on := m.blink == 1
+		st.CursorBlink = &on
 	}
 	return st
 }

@@ -57,3 +57,11 @@ func (t *Terminal) sweep() {
 	*t.styles = *fresh
 	t.penStale = true
 }
+
+// tidy sweeps if it is due, after lines of the scrollback were drawn again. No
+// row may be in hand then.
+func (t *Terminal) tidy() {
+	if t.styles.full && !t.shared {
+		t.sweep()
+	}
+}

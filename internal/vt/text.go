@@ -94,6 +94,7 @@ func (t *Terminal) HistoryLen() int { return t.normal.base() }
 // HistoryLine returns line i of those, 0 the oldest, without the blanks at its
 // end, and whether it continues the one before.
 func (t *Terminal) HistoryLine(i int) (text string, wrapped bool) {
+	t.tidy()
 	r := t.decode(i)
 	return strings.TrimRight(string(t.rowText(nil, r)), " "), r.wrapped
 }
@@ -218,6 +219,7 @@ type Mark struct {
 
 // Marks returns those of the normal screen and its scrollback, oldest first.
 func (t *Terminal) Marks() []Mark {
+	t.tidy()
 	var all []Mark
 	add := func(line int, r *row) {
 		for _, m := range r.marks {
