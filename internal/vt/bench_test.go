@@ -92,6 +92,19 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+// BenchmarkBacklog writes plain lines in the large pieces of a backlog.
+func BenchmarkBacklog(b *testing.B) {
+	data := plainStream()
+	t := New(Options{Cols: 80, Rows: 24})
+	b.SetBytes(int64(len(data)))
+	before, n := processorTime(b), 0
+	for b.Loop() {
+		t.Write(data)
+		n += len(data)
+	}
+	b.ReportMetric(float64(n)/1e6/(processorTime(b)-before).Seconds(), "MB/cpu-s")
+}
+
 func BenchmarkSnapshot(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {

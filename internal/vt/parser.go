@@ -73,9 +73,18 @@ func (t *Terminal) Write(b []byte) {
 		t.off++
 		b = t.finishPart(b)
 	}
+	again := len(b) + 1 // bytes left when a backlog is worth looking for
 	for len(b) > 0 {
 		switch {
 		case t.p.state == ground && b[0] >= 0x20 && b[0] < 0x7f:
+			if t.s.x == 0 && len(b) < again {
+				n, looked := t.backlog(b)
+				if n > 0 {
+					b = b[n:]
+					continue
+				}
+				again = len(b) - looked
+			}
 			n := plainLen(b)
 			t.printASCII(b[:n])
 			b = b[n:]

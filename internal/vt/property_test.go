@@ -75,6 +75,37 @@ func TestSnapshotRestores(t *testing.T) {
 	}
 }
 
+// A backlog of plain lines, which takes a shorter way, comes to the same.
+func TestBacklogIsExact(t *testing.T) {
+	for seed := range 20 {
+		r := rand.New(rand.NewSource(int64(seed)))
+		o := Options{Cols: 2 + r.Intn(40), Rows: 1 + r.Intn(8), ScrollbackLines: []int{-1, 5, 60, 150}[r.Intn(4)], ScrollbackBytes: []int{0, 1000, 40_000}[r.Intn(3)]}
+		one, many := New(o), New(o)
+		for range 3 {
+			var b bytes.Buffer
+			b.WriteString(randomStream(r, r.Intn(4), o.Cols, o.Rows))
+			b.WriteString("\x1b[m\x1b(B\x0f\x1b[?1049l\x1b[r\x1b[4l\x1b[999;1H\x1b[K")
+			for range 40 + r.Intn(120) {
+				n := r.Intn(o.Cols + 2)
+				if r.Intn(100) > 0 {
+					n = min(n, o.Cols)
+				}
+				b.WriteString("The quick brown fox jumps over the lazy dog  "[:min(n, 45)])
+				b.WriteString("\r\n")
+			}
+			one.Write(b.Bytes())
+			for _, c := range b.Bytes() {
+				many.Write([]byte{c})
+			}
+			checkShape(t, one)
+			a, b2 := all(one), all(many)
+			if !reflect.DeepEqual(a, b2) {
+				t.Fatalf("seed %d differs\n%+v\n%+v", seed, a, b2)
+			}
+		}
+	}
+}
+
 // Resizing back and forth neither panics nor leaves the limits.
 func TestResizesHold(t *testing.T) {
 	for seed := range 150 {
