@@ -34,6 +34,7 @@ var layer = map[string]int{
 	"internal/cgroup":     1,
 	"internal/checkpoint": 1, // bytes and files; knows no sessions
 	"internal/vt":         1, // the emulator; pure
+	"internal/vt/oracle":  2, // its tests beside xterm.js
 
 	"internal/auth": 2, // who calls and what they may do; knows no SQL and no HTTP
 

@@ -34,7 +34,7 @@ func endingOf(r *row, cols int) ending {
 	last, before := r.cells[cols-1], r.cells[cols-2]
 	switch {
 	case last.hasContent():
-		if last.width() == 1 {
+		if last.width() <= 1 {
 			return endsFull
 		}
 	case isHalf(last):
@@ -85,6 +85,21 @@ func (e *encoder) forceWrap(prev *row) {
 	n := e.t.cols
 	e.dst = append(e.dst, '\r')
 	e.move(n - 1)
+	if prev != nil && prev.cells[n-1]&(widthMask|contentMask) == 0 {
+		// A wide character has no room in the last column: it wraps, and
+		// leaves that column empty, in its style.
+		c := prev.cells[n-1]
+		e.pen(c)
+		e.dst = append(e.dst, "\u3042"...)
+		e.end()
+		e.dst = append(e.dst, '\r')
+		if e.t.styles.list[c.style()].bg&colorMask != 0 {
+			e.erase(n) // the row may be born in that background
+		} else {
+			e.erase(2)
+		}
+		return
+	}
 	e.dst = append(e.dst, "  "...) // the second one wraps
 	if prev != nil && e.t.rows > 1 {
 		e.dst = append(e.dst, "\r\x1b[A"...)
@@ -131,6 +146,9 @@ func (e *encoder) row(r *row) {
 	n := min(len(r.cells), e.t.cols)
 	for n > 0 && r.cells[n-1] == 0 {
 		n--
+	}
+	if n > 0 && n == e.t.cols-1 && r.cells[n-1].width() == 2 {
+		n++ // its right half is empty: see clipped
 	}
 	e.cells(r.cells, 0, n)
 	e.end()
@@ -203,6 +221,8 @@ func (e *encoder) cells(cells []cell, i, to int) {
 			e.glyph(cells[i+1])
 			e.dst = append(e.dst, "\x1b[?7h"...)
 			i += 2
+		case i+2 == e.t.cols && i+1 < to && e.clipped(cells[i], cells[i+1]):
+			i += 2
 		default:
 			// Half a wide character can't be drawn; it shows as nothing.
 			e.erase(1)
@@ -264,6 +284,34 @@ func (e *encoder) narrow(run []cell, high cell) int {
 	}
 	e.dst = dst
 	return k
+}
+
+// clipped draws a wide character in the last two columns whose right half was
+// printed over: without wraparound what is printed there stays there.
+func (e *encoder) clipped(c, over cell) bool {
+	if over.width() != 1 || e.t.isCombined(c) || over.hasContent() && e.t.isCombined(over) {
+		return false
+	}
+	e.dst = append(e.dst, "\x1b[?7l"...)
+	e.glyph(c)
+	e.pen(over)
+	if over.hasContent() {
+		e.glyph(over)
+	} else {
+		// Another one has no room, and empties the half that is in its way.
+		e.dst = append(e.dst, "\u3042"...)
+	}
+	e.dst = append(e.dst, "\x1b[?7h"...)
+	return true
+}
+
+// isCombined says that a cell's width is not that of its first character.
+func (t *Terminal) isCombined(c cell) bool {
+	first := rune(c.content())
+	if c.isCluster() {
+		first, _ = utf8.DecodeRuneInString(t.styles.clusters[c.clusterIndex()])
+	}
+	return runeWidth(uint32(first)) != c.width()
 }
 
 // glyph prints what a cell shows.

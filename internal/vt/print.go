@@ -182,6 +182,7 @@ func (t *Terminal) printRune(r uint32) {
 		} else {
 			s.x = t.cols - 1
 			if width == 2 {
+				t.join = 0 // nothing stands there that a combining one could join
 				t.mend(s.rows[s.y])
 				return // no room for it at the end of a row that does not wrap
 			}

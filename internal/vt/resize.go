@@ -9,6 +9,7 @@ func (t *Terminal) Resize(cols, rows int) {
 	}
 	t.rev++
 	t.touchAll()
+	t.join, t.p.joinBefore = 0, 0 // what stands before the cursor may be another character
 	t.resizeNormal(cols, rows)
 	t.resizeAlt(cols, rows)
 	t.cols, t.rows = cols, rows

@@ -22,6 +22,9 @@ func (t *Terminal) AppendSnapshot(dst []byte) []byte {
 	if t.Alt() {
 		e.region(n)
 	}
+	if t.Alt() {
+		e.hiddenCursor(n)
+	}
 	if t.Alt() || a.saved != (savedCursor{}) || len(t.kitty[1].saved) > 0 || t.kitty[1].flags != 0 {
 		e.text("\x1b[?47h")
 		e.savedCursor(a)
@@ -266,6 +269,20 @@ func (e *encoder) region(s *screen) {
 	e.text("r")
 }
 
+// hiddenCursor puts the normal screen's cursor where it was when the alternate
+// screen came: a change of size keeps its line on the screen.
+func (e *encoder) hiddenCursor(s *screen) {
+	if s.x < e.t.cols {
+		e.goTo(s.x, s.y)
+		return
+	}
+	e.text("\x1b[?47h")
+	e.goTo(e.t.cols-1, s.y)
+	e.text(" ")
+	e.beyond(s.x - e.t.cols)
+	e.text("\x1b[?47l")
+}
+
 // cursor sets origin mode and puts the cursor where it is, or, if the last
 // character is printed once more in the end, before that.
 func (e *encoder) cursor() {
@@ -307,16 +324,36 @@ func (e *encoder) cursor() {
 	}
 	from := t.cols - 1
 	cells := s.rows[s.y].cells
-	if isHalf(cells[from]) && cells[from-1].width() == 2 {
+	if cells[from-1].width() == 2 {
 		from--
 	}
 	e.goTo(from, y)
-	if x >= t.cols && cells[from].hasContent() {
+	switch {
+	case x < t.cols:
+	case cells[t.cols-1].hasContent() || isHalf(cells[t.cols-1]):
 		// Its last character once more puts it past the last column.
 		e.cells(cells, from, t.cols)
 		e.end()
+		e.standAlone()
+		e.beyond(x - t.cols)
+	case !s.rows[s.y].wrapped && e.evenlyBlank(cells):
+		// Erasing the row leaves the cursor there.
+		e.pen(cells[0])
+		e.text(" \x1b[2K")
+		e.end()
 		e.beyond(x - t.cols)
 	}
+}
+
+// evenlyBlank says that one erasing makes these cells.
+func (e *encoder) evenlyBlank(cells []cell) bool {
+	c := cells[0]
+	for _, d := range cells[:e.t.cols] {
+		if d != c {
+			return false
+		}
+	}
+	return c&(widthMask|contentMask) == 0 && !e.t.styles.isHalved(c)
 }
 
 // beyond goes further still, from past the last column: each combining character
