@@ -166,6 +166,9 @@ func (e *encoder) set(id styleID) {
 	t := e.t.styles
 	e.style = id
 	e.dst = append(e.dst, t.sgr[id]...)
+	if len(t.links) == 1 {
+		return // there are none
+	}
 	if l := t.list[id].link; l != e.link {
 		e.link = l
 		e.dst = appendLink(e.dst, t.links[l])
@@ -236,7 +239,10 @@ func (e *encoder) cells(cells []cell, i, to int) {
 // high is, and returns how much that is.
 func (e *encoder) ascii(run []cell, high cell) int {
 	n := len(e.dst)
-	dst := slices.Grow(e.dst, len(run))
+	dst := e.dst
+	if cap(dst)-n < len(run) {
+		dst = slices.Grow(dst, len(run))
+	}
 	out := dst[n : n+len(run)]
 	k := 0
 	for ; k+8 <= len(run); k += 8 {

@@ -101,6 +101,10 @@ func (t *Terminal) Write(b []byte) {
 			continue
 		case b[0] < 0x80:
 			if b[0] == 0x1b && len(b) > 2 && b[1] == '[' && t.p.state == ground {
+				if n := t.sgrInPlace(b); n > 0 {
+					b = b[n:]
+					continue
+				}
 				t.off = end - int64(len(b))
 				if n := t.csiInPlace(b); n > 0 {
 					b = b[n:]

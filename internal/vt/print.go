@@ -33,8 +33,10 @@ func (t *Terminal) printASCII(p []byte) {
 		return
 	}
 	s := t.s
-	if s.x > 0 {
-		t.leave()
+	if x := s.x; x > 0 {
+		if cells := s.rows[s.y].cells; x <= len(cells) && cells[x-1]&widthMask == wide {
+			t.leave()
+		}
 	}
 	base := t.penCell()
 	for {
@@ -65,7 +67,9 @@ func (t *Terminal) printASCII(p []byte) {
 		s.x += n
 		p = p[n:]
 		if len(p) == 0 {
-			t.mend(r)
+			if x := s.x; x < len(r.cells) && isHalf(r.cells[x]) {
+				t.mend(r)
+			}
 			break
 		}
 	}

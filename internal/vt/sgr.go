@@ -8,6 +8,33 @@ const (
 	underlineLast   = 5
 )
 
+// sgrInPlace acts on the most frequent sequences of all, ESC [ m, ESC [ 0 m and
+// those of one colour of the 16, when b begins with one, and returns its length.
+func (t *Terminal) sgrInPlace(b []byte) int {
+	if len(b) < len("\x1b[36m") {
+		return 0
+	}
+	p := &t.pen
+	n := 0
+	switch c := b[2]; {
+	case c == 'm':
+		p.resetSGR()
+		n = 3
+	case b[3] == 'm' && c == '0':
+		p.resetSGR()
+		n = 4
+	case b[4] == 'm' && (c == '3' || c == '9') && b[3] >= '0' && b[3] <= '7':
+		bright := uint32(c-'3') / ('9' - '3') * 8
+		p.fg = p.fg&^colorMask | color16 | uint32(b[3]-'0') + bright
+		n = 5
+	default:
+		return 0
+	}
+	t.penStale = true
+	t.join = 0
+	return n
+}
+
 // sgr sets the pen.
 func (t *Terminal) sgr(a *params) {
 	t.penStale = true

@@ -153,6 +153,10 @@ func (t *Terminal) setPen(s style) {
 
 func (t *Terminal) freshenPen() {
 	t.penStale = false
+	if t.pen == (style{}) {
+		t.penID, t.eraseID = defaultStyle, defaultStyle
+		return
+	}
 	if t.styles.full && !t.shared {
 		t.sweep()
 	}
