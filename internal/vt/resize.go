@@ -15,7 +15,7 @@ func (t *Terminal) Resize(cols, rows int) {
 	t.cols, t.rows = cols, rows
 	t.normal.widenTabs(cols)
 	t.alt.widenTabs(cols)
-	t.spare, t.scratch = nil, nil
+	t.scratch = nil
 	t.tidy()
 }
 

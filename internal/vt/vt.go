@@ -29,7 +29,6 @@ type Terminal struct {
 	alt        *screen
 	s          *screen // the active one
 	styles     *styles
-	spare      *row      // a row to use again
 	scratch    *Terminal // draws lines of the scrollback again
 	shared     bool      // styles belong to another terminal: they are not swept
 
@@ -105,7 +104,7 @@ func (t *Terminal) resetScreens() {
 	t.alt = &screen{bottom: t.rows - 1}
 	t.alt.resetTabs(t.cols)
 	t.s = t.normal
-	t.spare, t.scratch = nil, nil
+	t.scratch = nil
 	t.touchAll()
 }
 
@@ -185,21 +184,4 @@ func (t *Terminal) blank() cell {
 		t.freshenPen()
 	}
 	return styled(t.eraseID)
-}
-
-// newLine is a blank row, an old one where there is one.
-func (t *Terminal) newLine(blank cell) *row {
-	r := t.spare
-	if r == nil || len(r.cells) != t.cols {
-		r = newRow(t.cols)
-		if blank != 0 {
-			r.fill(blank, nil)
-		}
-	} else {
-		t.spare = nil
-		r.fill(blank, nil)
-		r.wrapped, r.marks = false, nil
-	}
-	r.rev = t.rev
-	return r
 }
