@@ -21,8 +21,6 @@ func (t *Terminal) AppendSnapshot(dst []byte) []byte {
 	e.kitty(&t.kitty[0])
 	if t.Alt() {
 		e.region(n)
-	}
-	if t.Alt() {
 		e.hiddenCursor(n)
 	}
 	if t.Alt() || a.saved != (savedCursor{}) || len(t.kitty[1].saved) > 0 || t.kitty[1].flags != 0 {
