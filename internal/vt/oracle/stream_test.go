@@ -191,9 +191,9 @@ func (s stream) plays(t int) []op {
 
 // kind is a family of streams: how likely each sort of token is.
 type kind struct {
-	name                                                               string
-	text, wide, broken, c0, c1, cursor, erase, sgr, mode, esc          int
-	osc, dcs, region, query, anyCSI, resize, swap, save, link, charset int
+	name                                                                      string
+	text, wide, broken, c0, c1, cursor, erase, sgr, mode, esc                 int
+	osc, dcs, region, query, anyCSI, resize, swap, save, link, charset, flood int
 }
 
 var kinds = []kind{
@@ -206,6 +206,7 @@ var kinds = []kind{
 	{name: "hostile", text: 3, wide: 3, broken: 5, c0: 3, c1: 3, cursor: 3, erase: 3, sgr: 4, mode: 3, esc: 4,
 		osc: 4, dcs: 4, region: 3, query: 2, anyCSI: 6, resize: 2, swap: 2, save: 2, link: 2, charset: 2},
 	{name: "links", text: 6, wide: 2, sgr: 5, link: 6, erase: 3, cursor: 3, c0: 3, swap: 1, resize: 1, save: 2},
+	{name: "floods", text: 3, wide: 1, flood: 4, sgr: 2, c0: 3, cursor: 2, region: 1, resize: 2, swap: 1, save: 1, mode: 1},
 	{name: "charsets", text: 8, wide: 1, charset: 8, save: 3, esc: 2, swap: 1, c0: 2, mode: 1},
 }
 
@@ -243,6 +244,10 @@ func generate(seed int64) (stream, string) {
 	}
 	g := &generator{r: r, cols: s.cols, rows: s.rows}
 	n := 3 + r.Intn(60)
+	if k.flood > 0 {
+		n /= 4
+		s.scrollback += r.Intn(2) * r.Intn(400)
+	}
 	for range n {
 		t := g.token(k)
 		if t.resizes() {

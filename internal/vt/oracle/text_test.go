@@ -26,6 +26,31 @@ func (g *generator) text() string {
 	return string(b)
 }
 
+// flood is lines of text, mostly plain, as a program prints them that prints
+// more than anybody reads: enough for the shorter way that such input takes.
+func (g *generator) flood() string {
+	var b strings.Builder
+	b.WriteString(g.pick("", "\r\n", "\x1b[999H\r", "\x1b[m\x1b[999H\r\n", "\x1b[m\x1b[r\x1b[999H\r\n"))
+	end := g.pick("\r\n", "\r\n", "\n")
+	for size := 1000 + g.r.Intn(3000); b.Len() < size; {
+		n := g.r.Intn(g.cols + 2)
+		if g.r.Intn(6) == 0 {
+			n = g.r.Intn(4 * g.cols)
+		}
+		for range n {
+			b.WriteByte(byte(0x20 + g.r.Intn(0x5f)))
+		}
+		switch g.r.Intn(60) {
+		case 0:
+			b.WriteString(g.pick("\t", "\x1b[31m", "\u00e9", "\u4e2d", "\x07", "\b", "\x7f", "\u0301", "\r", "\x85", "\xff"))
+		case 1:
+			b.WriteString(g.pick("\n", "\r"))
+		}
+		b.WriteString(end)
+	}
+	return b.String()
+}
+
 // clusters are texts whose layout is less than obvious.
 var clusters = []string{
 	"\u4e2d", "\u4e2d\u6587", "\u65e5\u672c\u8a9e", "\ud55c\uae00", "\uff21\uff22", "\u3042", "\u3000",

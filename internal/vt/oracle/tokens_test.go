@@ -14,7 +14,7 @@ func (g *generator) token(k kind) token {
 		{k.text, g.text}, {k.wide, g.unicode}, {k.broken, g.broken}, {k.c0, g.c0}, {k.c1, g.c1},
 		{k.cursor, g.cursor}, {k.erase, g.erase}, {k.sgr, g.sgr}, {k.mode, g.mode}, {k.esc, g.escape},
 		{k.osc, g.osc}, {k.dcs, g.dcs}, {k.region, g.region}, {k.query, g.query}, {k.anyCSI, g.anyCSI},
-		{k.resize, nil}, {k.swap, g.swap}, {k.save, g.save}, {k.link, g.link}, {k.charset, g.charset},
+		{k.resize, nil}, {k.swap, g.swap}, {k.save, g.save}, {k.link, g.link}, {k.charset, g.charset}, {k.flood, g.flood},
 	}
 	sum := 0
 	for _, c := range choices {
