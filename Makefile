@@ -124,7 +124,8 @@ e2e: test-deps page $(STAGE) # the end-to-end tests alone; RUN=Name picks some
 	@$(GOTEST) -count 1 -parallel 4 -v $(if $(RUN),-run '$(RUN)') ./e2e
 
 .PHONY: torture
-torture: test-deps page $(STAGE) ## the end-to-end tests with the full numbers; takes long
+torture: test-deps page $(STAGE) ## the end-to-end tests and the comparison with xterm.js with the full numbers; takes long
+	@$(STEP) 'torture of the emulator' env PTYD_TORTURE=1 $(GO) test -race -count 1 -timeout 90m -v ./internal/vt/oracle
 	@$(STEP) 'torture' env PTYD_TORTURE=1 $(GO) test -race -count 1 -parallel 2 -timeout 90m -v ./e2e
 
 .PHONY: check

@@ -13,6 +13,9 @@ func (t *Terminal) Resize(cols, rows int) {
 	t.resizeNormal(cols, rows)
 	t.resizeAlt(cols, rows)
 	t.cols, t.rows = cols, rows
+	for _, s := range []*screen{t.normal, t.alt} {
+		s.saved.y = min(s.saved.y, s.base()+rows-1) // not below the screen
+	}
 	t.normal.widenTabs(cols)
 	t.alt.widenTabs(cols)
 	t.scratch = nil

@@ -18,7 +18,7 @@ func TestReferenceDoesNotDependOnCuts(t *testing.T) {
 		}
 		return out
 	}
-	n := amount(80, 20000)
+	n := amount(80, 5000)
 	seeds := make([]stream, 0, n)
 	for i := range n {
 		s, _ := generate(*seedFlag + int64(i))

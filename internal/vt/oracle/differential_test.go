@@ -89,7 +89,7 @@ func (f *findings) tell(t *testing.T, differ, of, bar int) {
 
 // TestRandomStreams plays random streams on both emulators.
 func TestRandomStreams(t *testing.T) {
-	n := amount(900, 200000)
+	n := amount(900, 50000)
 	var f findings
 	differ, threw := 0, map[string]int{}
 	const batch = 250
@@ -117,7 +117,7 @@ func TestRandomStreams(t *testing.T) {
 
 // TestCutsMakeNoDifference plays each stream whole and in random pieces.
 func TestCutsMakeNoDifference(t *testing.T) {
-	n := amount(400, 100000)
+	n := amount(400, 20000)
 	var f findings
 	judge := func(list []stream) []verdict {
 		out := make([]verdict, len(list))

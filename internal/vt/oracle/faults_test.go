@@ -160,6 +160,12 @@ var faults = []fault{
 		func(a answer) bool { return text(a.Out[0]) == "ab\u0301c/" },
 	},
 	{
+		"a saved cursor stays below a smaller screen",
+		"it is put onto the screen when it is restored, and is lower when the screen grew again; no bytes could save one there",
+		[]op{asDelivered(0, 4, 3, 1), opWrite(0, []byte("\x1b[?1049h\x1b[3;1H\x1b7\x1b[H")), opResize(0, 4, 1), opResize(0, 4, 3), opWrite(0, []byte("\x1b8x")), opDump(0)},
+		func(a answer) bool { return text(a.Out[0]) == "//x/" },
+	},
+	{
 		"counts are not bounded by the screen",
 		"scrolling, inserting and deleting lines, tabs and repeating take as many turns as the parameter says, up to 2³¹, for minutes; beyond the height of the screen another turn changes nothing",
 		[]op{asDelivered(0, 2, 1, 0), {"L", 0, "G1s3MDAwUw=="}}, // ESC [ 7000 S

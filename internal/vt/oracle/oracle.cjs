@@ -244,6 +244,8 @@ class Reference {
     // gets a scrollback when it became smaller.
     if (alt.lines.length === 0) alt.lines.maxLength = this.term.rows;
     for (const b of [normal, alt]) {
+      // A saved cursor below a smaller screen would come up again by scrolling.
+      b.savedY = Math.min(b.savedY, b.ybase + this.term.rows - 1);
       for (let i = 0; i < b.lines.length; i++) {
         const l = b.lines.get(i);
         if (b === alt && l.length > cols) l.resize(cols, alt.getNullCell());

@@ -59,7 +59,7 @@ func judgeRestore(t *testing.T, list []stream, used bool) []verdict {
 func TestRestore(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		t.Run(fmt.Sprintf("used=%v", used), func(t *testing.T) {
-			n := amount(400, 100000)
+			n := amount(400, 20000)
 			var f findings
 			differ := 0
 			const batch = 100
