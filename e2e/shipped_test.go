@@ -38,7 +38,7 @@ func TestShippedBinary(t *testing.T) {
 	// Neither the variables nor the names of the failpoints are in it; that
 	// they are in the other build shows that this looks for the right thing.
 	words := failpointNames(t)
-	words = append(words, "PTYD_TEST_FAILPOINTS", "PTYD_TEST_CLOCK_OFFSET")
+	words = append(words, "PTYD_TEST_FAILPOINTS", "PTYD_TEST_CLOCK_OFFSET", "PTYD_TEST_TIMES")
 	for _, w := range words {
 		if bytes.Contains(shipped, []byte(w)) {
 			t.Errorf("the shipped binary holds %q", w)

@@ -9,6 +9,8 @@
 //
 //	PTYD_TEST_FAILPOINTS     name=action pairs, separated by semicolons
 //	PTYD_TEST_CLOCK_OFFSET   a duration that Now adds, such as 6m or -1h
+//	PTYD_TEST_TIMES          name=duration pairs, separated by semicolons: the
+//	                         delays that Duration gives instead of the real ones
 //
 // The actions:
 //

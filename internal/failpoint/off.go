@@ -13,5 +13,8 @@ func Hit(string) {}
 // Err returns nil in this build.
 func Err(string) error { return nil }
 
+// Duration is d in this build.
+func Duration(_ string, d time.Duration) time.Duration { return d }
+
 // Now is time.Now in this build.
 func Now() time.Time { return time.Now() }

@@ -28,6 +28,7 @@ type point struct {
 type set struct {
 	points map[string]point
 	offset time.Duration
+	times  map[string]time.Duration
 
 	mu   sync.Mutex     // guards hits
 	hits map[string]int // how often each armed point was reached
@@ -37,12 +38,32 @@ type set struct {
 // a test that arms nothing would pass for the wrong reason.
 var armed = sync.OnceValue(func() *set {
 	s, err := parse(os.Getenv("PTYD_TEST_FAILPOINTS"), os.Getenv("PTYD_TEST_CLOCK_OFFSET"))
+	if err == nil {
+		s.times, err = parseTimes(os.Getenv("PTYD_TEST_TIMES"))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "failpoint:", err)
 		os.Exit(2)
 	}
 	return s
 })
+
+// parseTimes reads name=duration pairs.
+func parseTimes(text string) (map[string]time.Duration, error) {
+	times := map[string]time.Duration{}
+	for _, item := range strings.Split(text, ";") {
+		if item == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(item, "=")
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return nil, fmt.Errorf("parse PTYD_TEST_TIMES: %q: %w", item, err)
+		}
+		times[name] = d
+	}
+	return times, nil
+}
 
 func parse(points, offset string) (*set, error) {
 	s := &set{points: map[string]point{}, hits: map[string]int{}}
@@ -150,6 +171,14 @@ func Err(name string) error {
 		return nil
 	}
 	return p.act(name)
+}
+
+// Duration is d, or what PTYD_TEST_TIMES says about the name.
+func Duration(name string, d time.Duration) time.Duration {
+	if t, ok := armed().times[name]; ok {
+		return t
+	}
+	return d
 }
 
 // Now is time.Now shifted by PTYD_TEST_CLOCK_OFFSET.

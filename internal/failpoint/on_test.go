@@ -20,6 +20,12 @@ func TestParse(t *testing.T) {
 	if _, err := parse("", "soon"); err == nil {
 		t.Error("a bad offset was accepted")
 	}
+	if _, err := parseTimes("a=1s;b"); err == nil {
+		t.Error("a time without a duration was accepted")
+	}
+	if times, err := parseTimes("a=1s;b=20ms;"); err != nil || len(times) != 2 || times["b"] != 20*time.Millisecond {
+		t.Errorf("times %v, %v", times, err)
+	}
 	s, err := parse("a=kill;b=2*error:no luck;c=enospc;", "6m")
 	if err != nil {
 		t.Fatal(err)

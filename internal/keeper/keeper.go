@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/notifyproto"
 )
 
@@ -45,12 +46,15 @@ type keeper struct {
 	up     *upward // nil: no service manager
 	above  bool    // the service manager keeps descriptors too
 
+	started  time.Time // when the first image began
+	origin   string    // the path of that image, as it was started
+	upgrades int       // how often the keeper executed itself anew
 	image    image
 	w        *worker // nil: none lives
 	gen      uint64  // workers started
 	restarts uint64  // of those, the ones that followed a death nobody had asked for
 	trial    string  // the new binary, from the request until its worker is ready
-	failed   string  // why the last upgrade failed, told to the next workers until one is ready
+	failed   string  // why the last upgrade failed, until the next is asked for
 	backoff  time.Duration
 
 	goal     goal
@@ -90,6 +94,8 @@ func Run(ctx context.Context, o Options) int {
 	if o.times != nil {
 		k.t = *o.times
 	}
+	k.t.start = failpoint.Duration("keeper.start", k.t.start)
+	k.t.stop = failpoint.Duration("keeper.stop", k.t.stop)
 	if k.o.unit == nil {
 		k.o.unit = unitName
 	}
@@ -128,6 +134,7 @@ func (k *keeper) begin() error {
 	if k.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("open standard input: %w", err)
 	}
+	k.started, k.origin = time.Now(), k.o.Binary
 	k.image = newImage(k.o.Binary)
 	k.store.max = storeMax(k.o.FDStoreMax)
 	k.beginUpward()

@@ -94,7 +94,7 @@ func keeperMain() int {
 	set(&t.sweep, c.Sweep)
 	set(&t.job, c.Job)
 	o := Options{
-		Binary: c.Binary, Args: append([]string{"worker"}, c.Args...), StateDir: c.Dir, Lock: lock, Log: log,
+		Version: "test", Binary: c.Binary, Args: append([]string{"worker"}, c.Args...), StateDir: c.Dir, Lock: lock, Log: log,
 		Env:           append(withoutVar(os.Environ(), roleVar), roleVar+"=worker"),
 		WatchdogEvery: c.Watchdog, FDStoreMax: c.FDMax, Stay: c.Stay, times: &t,
 	}

@@ -122,7 +122,7 @@ func (k *keeper) systemctl(args []string, then func(out string)) error {
 		return err
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
-		Env:   without(os.Environ()),
+		Env:   CleanEnv(os.Environ()),
 		Files: []uintptr{k.null.Fd(), uintptr(w), k.null.Fd()},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})

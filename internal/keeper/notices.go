@@ -55,6 +55,8 @@ func (k *keeper) notice(m *notifyproto.Message) {
 		answer(m, k.upgrade(v[notifyproto.KeyUpgrade]))
 	case v[notifyproto.KeyRestart] == "1":
 		answer(m, k.restart())
+	case v[notifyproto.KeyStatus] == "1":
+		k.tell(m)
 	}
 	k.life(v)
 }
@@ -118,7 +120,7 @@ func (k *keeper) workerReady() {
 	}
 	k.w.ready = true
 	k.due.clear(dueReady)
-	k.backoff, k.failed = 0, ""
+	k.backoff = 0
 	k.log.Info("worker ready", zap.Int("pid", k.w.pid), zap.Duration("after", time.Since(k.w.started)))
 	if k.trial != "" {
 		k.adopt()

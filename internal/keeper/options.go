@@ -20,6 +20,8 @@ type Options struct {
 	// Env is what the worker's environment is made from; nil: the own one.
 	// The variables of the protocol are replaced.
 	Env []string
+	// Version is what the status says of this image.
+	Version string
 	// Self is the command line that executes the keeper anew after an upgrade;
 	// nil: the own one.
 	Self []string

@@ -42,6 +42,7 @@ func (k *keeper) reexec() {
 		k.due.in(dueReexec, reexecAgain)
 	} else if err != nil {
 		k.log.Error("the keeper could not execute the new binary and goes on as the old one", zap.Error(err))
+		k.failed = "the worker is new, the keeper is the old one: " + err.Error()
 	}
 }
 
@@ -52,6 +53,7 @@ func (k *keeper) execNew() error {
 	s := &state{
 		binary: k.image.path, worker: k.w.pid, gen: k.gen, restarts: k.restarts, notify: -1, notifyPath: k.server.Path(),
 		exits: k.exits.FD(), event: k.event, lock: -1, stay: k.stay, tty: k.tty, fds: k.store.all,
+		started: k.started.UnixMicro(), origin: k.origin, upgrades: k.upgrades + 1,
 	}
 	if err := k.server.Control(func(fd int) { s.notify = fd }); err != nil {
 		return err
@@ -109,6 +111,13 @@ func (k *keeper) resume(s *state) error {
 	k.event = s.event
 	k.gen, k.restarts = s.gen, s.restarts
 	k.stay, k.tty = s.stay, s.tty
+	k.upgrades = s.upgrades
+	if s.started > 0 {
+		k.started = time.UnixMicro(s.started)
+	}
+	if k.origin = s.origin; k.origin == "" { // a release that did not say
+		k.origin = s.binary
+	}
 	for _, h := range s.fds {
 		k.store.all = append(k.store.all, h)
 		k.store.names += len(h.name) + 1

@@ -18,9 +18,9 @@ const stateVar = "PTYD_KEEPER_STATE"
 
 const (
 	stateMagic = "ptyd-keeper"
-	// stateVersion is raised when a reader of before would go wrong. A new
+	// StateVersion is raised when a reader of before would go wrong. A new
 	// line needs no new version: unknown ones are skipped.
-	stateVersion = 1
+	StateVersion = 1
 	maxState     = 16 << 20
 )
 
@@ -35,16 +35,20 @@ type state struct {
 	exits, event  int
 	lock          int // −1: none
 	stay, tty     bool
+	started       int64  // Unix microseconds; 0: not said
+	origin        string // "": not said
+	upgrades      int
 	fds           []held
 }
 
 func (s *state) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s %d\npid %d\n", stateMagic, stateVersion, os.Getpid())
+	fmt.Fprintf(b, "%s %d\npid %d\n", stateMagic, StateVersion, os.Getpid())
 	fmt.Fprintf(b, "binary %s\n", s.binary)
 	fmt.Fprintf(b, "worker %d\ngeneration %d\nrestarts %d\n", s.worker, s.gen, s.restarts)
 	fmt.Fprintf(b, "notify %d %s\nexits %d\nevent %d\nlock %d\n", s.notify, s.notifyPath, s.exits, s.event, s.lock)
 	fmt.Fprintf(b, "stay %t\ntty %t\n", s.stay, s.tty)
+	fmt.Fprintf(b, "started %d\norigin %s\nupgrades %d\n", s.started, s.origin, s.upgrades)
 	for _, h := range s.fds {
 		fmt.Fprintf(b, "fd %d %s\n", h.fd, h.name)
 	}
@@ -67,7 +71,7 @@ func (s *state) all(f func(fd int)) {
 func parseState(r io.Reader) (*state, error) {
 	s := &state{notify: -1, exits: -1, event: -1, lock: -1}
 	in := bufio.NewScanner(io.LimitReader(r, maxState))
-	if !in.Scan() || in.Text() != fmt.Sprintf("%s %d", stateMagic, stateVersion) {
+	if !in.Scan() || in.Text() != fmt.Sprintf("%s %d", stateMagic, StateVersion) {
 		return nil, fmt.Errorf("read the keeper's state: it begins with %.40q", in.Text())
 	}
 	whole := false
@@ -100,6 +104,12 @@ func parseState(r io.Reader) (*state, error) {
 			s.stay, err = strconv.ParseBool(first)
 		case "tty":
 			s.tty, err = strconv.ParseBool(first)
+		case "started":
+			s.started, err = strconv.ParseInt(first, 10, 64)
+		case "origin":
+			s.origin, err = rest, nil
+		case "upgrades":
+			s.upgrades = n
 		case "fd":
 			s.fds = append(s.fds, held{name: second, fd: n})
 		case "end":

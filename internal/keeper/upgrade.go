@@ -20,7 +20,7 @@ func (k *keeper) upgrade(path string) error {
 		return err
 	}
 	k.log.Info("upgrade", zap.String("to", path))
-	k.trial = path
+	k.trial, k.failed = path, ""
 	k.ask(askedGo, unix.SIGTERM, k.t.stop)
 	return nil
 }

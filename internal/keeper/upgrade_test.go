@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ptyd/ptyd/internal/notifyproto"
 )
 
 // copyOf makes another file of the test binary: a new release.
@@ -38,6 +40,17 @@ func copyOf(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// status asks the keeper.
+func (w *remote) status() Status {
+	w.t.Helper()
+	text := w.must("ask", notifyproto.KeyStatus+"=1")
+	st, ok := ParseStatus(text[0])
+	if !ok {
+		w.t.Fatalf("the keeper said %q", text)
+	}
+	return st
 }
 
 func script(t *testing.T, text string) string {
@@ -76,6 +89,10 @@ func TestUpgrade(t *testing.T) {
 	early := b.pid("early")
 	clean := masks(t, early)
 	keeper := r.cmd.Process.Pid
+	self, started := w.Exe, w.status().Started
+	if time.Since(started) > time.Minute || time.Until(started) > 0 {
+		t.Errorf("the keeper says that it began at %v", started)
+	}
 	for gen := 2; gen < 8; gen += 2 {
 		binary := copyOf(t, filepath.Join(t.TempDir(), "ptyd"+strconv.Itoa(gen)))
 		if got := w.must("ask", "X_PTYD_UPGRADE="+binary); got[0] != "" {
@@ -85,12 +102,18 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("the old worker saw %q", got)
 		}
 		w = r.worker()
+		if st := w.status(); st.Failed != "" || st.Upgrades != gen/2-1 {
+			t.Errorf("before it is ready: %+v", st)
+		}
 		if w.Exe != binary || w.Gen != gen || w.Restarts != gen/2-1 || w.Keeper != keeper || !slices.Equal(w.stored(), []string{"0", "0", "g"}) || len(w.Leaked) > 0 || !w.Lock {
 			t.Errorf("new worker: %+v", w.hello)
 		}
 		w.must("send", "READY=1")
 		r.logged("keeper goes on with its new binary", binary, `"generation":`+strconv.Itoa(gen)+`,`)
-		w.must("barrier") // the old connection, the new keeper
+		st := w.status() // the old connection, the new keeper
+		if st.Upgrades != gen/2 || st.Binary != binary || st.Origin != self || st.Version != "test" || !st.Started.Equal(started) {
+			t.Errorf("status %+v, it began at %v as %s", st, started, self)
+		}
 		w.must("store", "z"+strconv.Itoa(gen), "x")
 		w.must("send", "FDSTOREREMOVE=1", "FDNAME=z"+strconv.Itoa(gen))
 		name := strconv.Itoa(gen)
@@ -184,7 +207,8 @@ func TestSignalsDuringUpgrade(t *testing.T) {
 	}
 }
 
-// A binary that does not come up is replaced by the old one, which is told why.
+// A binary that does not come up is replaced by the old one, which is told why,
+// and so are those after it, until another upgrade is asked for.
 func TestRollBack(t *testing.T) {
 	r := newRig(t, config{Start: 2 * time.Second, Abort: 100 * time.Millisecond})
 	w := r.ready()
@@ -204,14 +228,14 @@ func TestRollBack(t *testing.T) {
 		if !strings.Contains(w.Failed, c.why) || !strings.Contains(w.Failed, bad) || w.Exe != self || w.Gen != 3+4*i || w.Restarts != i || !slices.Equal(w.stored(), []string{"0"}) {
 			t.Errorf("%s: %+v", c.text, w.hello)
 		}
-		// Once told is enough; two crashes only to see that it is back to normal.
+		// Two crashes, only to see that it is back to normal.
 		w.must("store", "1", "b")
 		w.must("send", "FDSTOREREMOVE=1", "FDNAME=1")
 		w.must("barrier")
 		w.kill(unix.SIGKILL)
 		w = r.ready()
-		if w.Failed != "" {
-			t.Errorf("told again: %q", w.Failed)
+		if st := w.status(); !strings.Contains(w.Failed, c.why) || st.Failed != w.Failed || st.Upgrades != 0 || st.Binary != self {
+			t.Errorf("after a crash: told %q, status %+v", w.Failed, st)
 		}
 		w.must("ask", "X_PTYD_RESTART=1")
 		w.died()
@@ -364,6 +388,9 @@ func TestKeeperCannotFollow(t *testing.T) {
 	}
 	w.must("send", "READY=1")
 	r.logged("could not execute the new binary")
+	if st := w.status(); !strings.Contains(st.Failed, "the keeper is the old one") || st.Upgrades != 0 || st.Binary != path {
+		t.Errorf("status %+v", st)
+	}
 	w.must("store", "0", "a")
 	w.must("barrier")
 	w.kill(unix.SIGKILL)

@@ -84,8 +84,9 @@ var protocolVars = []string{
 	"PTYD_KEEPER=", "PTYD_GENERATION=", "PTYD_RESTARTS=", "PTYD_FDSTORE_MAX=", "PTYD_UPGRADE_FAILED=", "PTYD_SUPERVISED=", stateVar + "=",
 }
 
-// without returns env without the variables of the protocol.
-func without(env []string) []string {
+// CleanEnv returns env without the variables of the protocol: what a program
+// that is no worker may see.
+func CleanEnv(env []string) []string {
 	var out []string
 next:
 	for _, v := range env {
@@ -104,7 +105,7 @@ func (k *keeper) workerEnv(names []string) []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	env = append(without(env),
+	env = append(CleanEnv(env),
 		"NOTIFY_SOCKET="+k.server.Path(),
 		"LISTEN_FDS="+strconv.Itoa(len(names)),
 		"LISTEN_FDNAMES="+strings.Join(names, ":"),

@@ -16,7 +16,7 @@ import (
 )
 
 // maxAnswer bounds what Ask reads.
-const maxAnswer = 4096
+const maxAnswer = 16 << 10
 
 // maxPath is the longest name that a socket address holds, without its final
 // zero.

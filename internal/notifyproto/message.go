@@ -17,6 +17,9 @@ const (
 	KeyUpgrade = "X_PTYD_UPGRADE"
 	// KeyRestart asks the keeper for a new worker of the same binary.
 	KeyRestart = "X_PTYD_RESTART"
+	// KeyStatus asks the keeper what it is. Sent with Ask; no answer comes from
+	// a keeper that does not know the key.
+	KeyStatus = "X_PTYD_STATUS"
 )
 
 const (
