@@ -12,7 +12,7 @@ import (
 func TestStateRoundTrip(t *testing.T) {
 	for _, want := range []*state{
 		{binary: "/a b/ptyd", worker: 7, gen: 3, restarts: 2, notify: 4, notifyPath: "/a b/notify", exits: 5, event: 6, lock: -1},
-		{binary: "/a b/ptyd", worker: 7, gen: 1, notify: 4, notifyPath: "@n", exits: 5, event: 6, lock: 9, stay: true, tty: true, fds: []held{{"0", 10}, {"0", 11}, {"lt0", 12}}},
+		{binary: "/a b/ptyd", worker: 7, gen: 1, notify: 4, notifyPath: "@n", exits: 5, event: 6, lock: 9, stay: true, tty: true, started: 1234567, origin: "/c d/ptyd", upgrades: 8, fds: []held{{"0", 10}, {"0", 11}, {"lt0", 12}}},
 	} {
 		var b bytes.Buffer
 		if err := want.write(&b); err != nil {
@@ -35,6 +35,17 @@ func TestStateOfOthers(t *testing.T) {
 	good := b.String()
 	if _, err := parseState(strings.NewReader(strings.Replace(good, "worker", "mood fine\nworker", 1))); err != nil {
 		t.Error(err)
+	}
+	// One of a release before has fewer.
+	before := good
+	for _, gone := range []string{"started 0\n", "origin \n", "upgrades 0\n"} {
+		if !strings.Contains(before, gone) {
+			t.Errorf("no line %q", gone)
+		}
+		before = strings.Replace(before, gone, "", 1)
+	}
+	if s, err := parseState(strings.NewReader(before)); err != nil || s.origin != "" {
+		t.Errorf("%+v, %v", s, err)
 	}
 	for _, bad := range []string{
 		"", "x", strings.TrimSuffix(good, "end\n"),

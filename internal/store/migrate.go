@@ -39,7 +39,7 @@ func (s *Store) migrate(ctx context.Context, files fs.FS) error {
 	case have == len(steps):
 		return nil
 	case have > len(steps):
-		return errNewer(have, len(steps))
+		return s.tolerate(ctx, have, len(steps))
 	}
 	from := 0
 	err = s.write(ctx, "migrate", func(tx *txn) error {
@@ -51,7 +51,14 @@ func (s *Store) migrate(ctx context.Context, files fs.FS) error {
 			return err
 		}
 		if from > len(steps) {
-			return errNewer(from, len(steps))
+			var floor int
+			if err := tx.row(floorQuery).Scan(&floor); err != nil {
+				return err
+			}
+			if floor > len(steps) {
+				return errNewer(from, len(steps))
+			}
+			return nil
 		}
 		if from == 0 {
 			if _, err := tx.exec(s.d.words.Replace(versionTable)); err != nil {
@@ -65,6 +72,12 @@ func (s *Store) migrate(ctx context.Context, files fs.FS) error {
 			if _, err := tx.exec(`INSERT INTO schema_version (version, applied_at) VALUES ($1, $2)`, v, micros(time.Now())); err != nil {
 				return err
 			}
+			if v < floorSince {
+				continue
+			}
+			if _, err := tx.exec(`UPDATE schema_version SET floor = $1 WHERE version = $2`, floorOf(steps[v-1]), v); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -72,6 +85,74 @@ func (s *Store) migrate(ctx context.Context, files fs.FS) error {
 		s.log.Info("database schema migrated", zap.Int("from", from), zap.Int("to", len(steps)))
 	}
 	return err
+}
+
+// floorSince is the migration that made the column floor.
+const floorSince = 3
+
+// floorQuery finds what a program must know to work with the database: the
+// greatest floor of all its migrations.
+const floorQuery = `SELECT max(CASE WHEN floor = 0 THEN version ELSE floor END) FROM schema_version`
+
+// tolerate goes on with a database that a newer ptyd has migrated, where its
+// migrations left alone what this program knows.
+func (s *Store) tolerate(ctx context.Context, have, know int) error {
+	var floor int
+	if err := s.w.QueryRowContext(ctx, floorQuery).Scan(&floor); err != nil {
+		return err
+	}
+	if floor > know {
+		return errNewer(have, know)
+	}
+	s.log.Warn("a newer ptyd has written the database; what it added is left alone", zap.Int("schema", have), zap.Int("known", know))
+	return nil
+}
+
+// floorOf reads a migration's first line; 0: it says nothing.
+func floorOf(step string) int {
+	first, _, _ := strings.Cut(step, "\n")
+	text, ok := strings.CutPrefix(first, "-- floor: ")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Schema tells about versions of the schema.
+type Schema struct {
+	Known int // what a program knows, or a database has
+	// Floor is what another program must know to work with a database that this
+	// one has migrated.
+	Floor int
+}
+
+// KnownSchema is this program's.
+func KnownSchema() (Schema, error) {
+	steps, err := loadSteps(migrations)
+	if err != nil {
+		return Schema{}, err
+	}
+	k := Schema{Known: len(steps)}
+	for i, step := range steps {
+		floor := floorOf(step)
+		if floor == 0 {
+			floor = i + 1
+		}
+		k.Floor = max(k.Floor, floor)
+	}
+	return k, nil
+}
+
+// Schema is the open database's.
+func (s *Store) Schema(ctx context.Context) (k Schema, err error) {
+	if err = s.r.QueryRowContext(ctx, `SELECT max(version) FROM schema_version`).Scan(&k.Known); err == nil {
+		err = s.r.QueryRowContext(ctx, floorQuery).Scan(&k.Floor)
+	}
+	return k, s.fail("read the schema's version", err)
 }
 
 // opened makes the first contact and returns the schema's version, 0 for a new

@@ -95,6 +95,43 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
+// A migration that leaves alone what older releases know says so, and they go
+// on; one that does not is refused by them, whatever comes after it.
+func TestFloor(t *testing.T) {
+	s := openAt(t, freshSQLite(t))
+	known, err := KnownSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, err := s.Schema(t.Context()); err != nil || have != known || known.Floor > known.Known || known.Floor < floorSince {
+		t.Fatalf("the database has %+v, this program knows %+v; %v", have, known, err)
+	}
+	texts := slices.Repeat([]string{""}, known.Known)
+	added := append(slices.Clone(texts), fmt.Sprintf("-- floor: %d\nCREATE TABLE more (a INTEGER)", known.Floor))
+	if err := s.migrate(t.Context(), steps(added...)); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := s.Schema(t.Context()); err != nil || have != (Schema{known.Known + 1, known.Floor}) {
+		t.Errorf("after a migration that adds: %+v, %v", have, err)
+	}
+	if err := s.migrate(t.Context(), steps(texts...)); err != nil {
+		t.Errorf("the older release: %v", err)
+	}
+	if err := s.migrate(t.Context(), steps(texts[1:]...)); !problem.Is(err, problem.Unsupported) {
+		t.Errorf("one below the floor: %v", err)
+	}
+	changed := append(slices.Clone(added), "ALTER TABLE more ADD COLUMN b INTEGER", fmt.Sprintf("-- floor: %d\nALTER TABLE more ADD COLUMN c INTEGER", known.Floor))
+	if err := s.migrate(t.Context(), steps(changed...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.migrate(t.Context(), steps(texts...)); !problem.Is(err, problem.Unsupported) {
+		t.Errorf("the older release, after a migration that changes: %v", err)
+	}
+	if err := s.migrate(t.Context(), steps(changed[:len(changed)-1]...)); err != nil {
+		t.Errorf("the release between: %v", err)
+	}
+}
+
 // steps is a file system of migrations.
 func steps(texts ...string) fstest.MapFS {
 	fs := fstest.MapFS{}
