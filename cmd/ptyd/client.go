@@ -45,7 +45,7 @@ func addClientCommands(root *cobra.Command, g *globals) {
 		root.AddCommand(reporting(cmd, g))
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	for _, cmd := range []*cobra.Command{newStatus(g), newDoctor(g), newService(g), newCompletion()} {
+	for _, cmd := range []*cobra.Command{newStatus(g), newUpgrade(g), newRestart(g), newDoctor(g), newService(g), newCompletion()} {
 		cmd.GroupID = groupDaemon
 		root.AddCommand(reporting(cmd, g))
 	}

@@ -24,6 +24,7 @@ func newServe(g *globals) *cobra.Command {
 		worker    bool
 		alone     bool
 		stay      bool
+		canAdopt  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -58,7 +59,10 @@ over the environment, the environment over the file.`,
 	flags.BoolVar(&alone, "no-keeper", false, "run without a keeper: sessions end with the daemon")
 	flags.BoolVar(&stay, "stay", false, "keep the sessions when the terminal that this was started from closes (nohup implies it)")
 	flags.BoolVar(&worker, "worker", false, "be the worker of a keeper (the keeper gives this)")
-	_ = flags.MarkHidden("worker") // it exists
+	flags.BoolVar(&canAdopt, "can-adopt", false, "say what could be taken over from another release, as JSON (an upgrade asks this)")
+	for _, name := range []string{"worker", "can-adopt"} {
+		_ = flags.MarkHidden(name) // it exists
+	}
 	given := addSettings(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("state-dir") {
@@ -66,6 +70,9 @@ over the environment, the environment over the file.`,
 		}
 		load := func() (config.Config, error) {
 			return config.Load(config.Sources{File: file, Environ: os.Environ(), Flags: given})
+		}
+		if canAdopt {
+			return sayTakeover(cmd, load)
 		}
 		if !worker && !alone {
 			code, err := daemon.Keep(cmd.Context(), daemon.KeepOptions{
@@ -93,9 +100,23 @@ over the environment, the environment over the file.`,
 		return daemon.Run(cmd.Context(), daemon.RunOptions{
 			Load: load, Build: config.ReadBuild(), Page: page, Stdout: os.Stdout, Stderr: os.Stderr,
 			PrintLink: printLink || term.IsTerminal(int(os.Stdout.Fd())), Signals: signals,
+			Args: os.Args[1:],
 		})
 	}
 	return cmd
+}
+
+// sayTakeover answers what an upgrade asks of this binary before it follows
+// another: with the same arguments and configuration as its worker would have.
+func sayTakeover(cmd *cobra.Command, load func() (config.Config, error)) error {
+	if _, err := load(); err != nil {
+		return err
+	}
+	t, err := daemon.OwnTakeover(config.ReadBuild())
+	if err != nil {
+		return err
+	}
+	return emit(cmd, jsonLine(t))
 }
 
 // addSettings registers a flag for every key of the configuration but

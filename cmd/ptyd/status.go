@@ -25,16 +25,7 @@ type daemonStatus struct {
 	Sessions  map[string]int `json:"sessions"`
 	Viewers   int            `json:"viewers"`
 	StartedAt time.Time      `json:"started_at"`
-	Keeper    *struct {
-		PID int `json:"pid"`
-	} `json:"keeper"`
-	Worker struct {
-		PID        int   `json:"pid"`
-		Generation int   `json:"generation"`
-		Restarts   int   `json:"restarts"`
-		Adopted    int   `json:"adopted"`
-		Recovered  int64 `json:"bytes_recovered"`
-	} `json:"worker"`
+	client.State
 	Disk struct {
 		Free uint64 `json:"free_bytes"`
 		Min  uint64 `json:"min_free_bytes"`
@@ -47,10 +38,12 @@ func newStatus(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show how the daemon is",
-		Long: `Show how the daemon is: where it listens, its sessions, the disk, what an operator
-should know, and who you are to it. With --json there is more, such as its limits.`,
+		Long: `Show how the daemon is: its processes and what sessions survive of them, where it
+listens, its sessions, the disk, what an operator should know, and who you are to
+it. With --json there is more, such as its limits.`,
 		Example: `  ptyd status
   ptyd status --json | jq .limits
+  ptyd status --json | jq '{keeper, worker, survives, upgrade_failed}'
   ptyd --url https://host:7373 --token-file token status`,
 		Args: cobra.NoArgs,
 		RunE: action(g, func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -85,32 +78,60 @@ func showStatus(w io.Writer, st daemonStatus, me client.Me) {
 	if !st.Disk.OK {
 		disk += fmt.Sprintf(", less than the %s that new sessions need", size(st.Disk.Min))
 	}
-	rows := [][]string{
-		{"daemon", fmt.Sprintf("ptyd %s, pid %d, up %s", st.Version, st.PID, time.Duration(st.UptimeS)*time.Second)},
-		{"processes", processes(st)},
+	rows := [][]string{{"daemon", fmt.Sprintf("ptyd %s", st.Version)}}
+	rows = append(rows, processes(st.State)...)
+	rows = append(rows, [][]string{
 		{"state", st.StateDir},
 		{"listens", strings.Join(st.Listen, " ")},
 		{"sessions", strings.Join(sessions, ", ")},
 		{"viewers", fmt.Sprint(st.Viewers)},
 		{"disk", disk},
 		{"you", fmt.Sprintf("%s, %s, by %s", me.User.Name, me.User.Role, me.Via)},
-	}
+	}...)
 	for _, n := range st.Notes {
 		rows = append(rows, []string{"note", n})
 	}
 	table(w, 0, rows)
 }
 
-// processes tells who keeps the sessions and who serves them.
-func processes(st daemonStatus) string {
+// processes tells who keeps the sessions, who serves them, and what they outlive.
+func processes(st client.State) [][]string {
+	up := func(s int64) time.Duration { return time.Duration(s) * time.Second }
+	w := st.Worker
 	if st.Keeper == nil {
-		return fmt.Sprintf("worker %d without a keeper: sessions end with it", st.Worker.PID)
+		return [][]string{
+			{"worker", fmt.Sprintf("pid %d, up %s, without a keeper", w.PID, up(w.UptimeS))},
+			{"survives", "nothing: sessions end with this process"},
+		}
 	}
-	s := fmt.Sprintf("keeper %d, worker %d (generation %d, %d restarts)", st.Keeper.PID, st.Worker.PID, st.Worker.Generation, st.Worker.Restarts)
-	if st.Worker.Adopted > 0 {
-		s += fmt.Sprintf(", took over %d sessions and %d bytes in flight", st.Worker.Adopted, st.Worker.Recovered)
+	k := fmt.Sprintf("pid %d", st.Keeper.PID)
+	if st.Keeper.Version != "" {
+		k += fmt.Sprintf(", ptyd %s, up %s, %s", st.Keeper.Version, up(st.Keeper.UptimeS), count(st.Keeper.Upgrades, "upgrade"))
 	}
-	return s
+	rows := [][]string{
+		{"keeper", k},
+		{"worker", fmt.Sprintf("pid %d, ptyd %s, up %s, generation %d, %s", w.PID, w.Version, up(w.UptimeS), w.Generation, count(w.Restarts, "unasked restart"))},
+	}
+	if w.Adopted+w.Ended+w.Lost > 0 {
+		rows = append(rows, []string{"took over", fmt.Sprintf("%s, %d ended, %d lost; %s in flight", count(w.Adopted, "session"), w.Ended, w.Lost, count(int(w.Recovered), "byte"))})
+	}
+	survives := "the worker's death, upgrades and restarts; not the keeper's death, nor a reboot"
+	if st.Survives.Keeper {
+		survives = "the worker's and the keeper's death, upgrades and restarts of the service; not a reboot"
+	}
+	rows = append(rows, []string{"survives", survives})
+	if st.UpgradeFailed != "" {
+		rows = append(rows, []string{"upgrade", "failed: " + st.UpgradeFailed})
+	}
+	return rows
+}
+
+// count is a number with its word.
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // size is a number of bytes for people.

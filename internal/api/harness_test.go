@@ -70,9 +70,21 @@ func (*fakeDaemon) Cgroups() Cgroups {
 }
 func (*fakeDaemon) Checkpoints() Checkpoints { return Checkpoints{OK: true} }
 func (*fakeDaemon) Notes() []string          { return nil }
-func (*fakeDaemon) Processes() (*Keeper, Worker) {
-	return &Keeper{PID: 1}, Worker{PID: os.Getpid(), Generation: 1}
+func (*fakeDaemon) Processes(context.Context) Processes {
+	return Processes{Keeper: &Keeper{PID: 1}, Worker: Worker{PID: os.Getpid(), Generation: 1}}
 }
+func (*fakeDaemon) Upgrade(_ context.Context, path string, oneWay bool) (Upgrade, error) {
+	switch path {
+	case "/busy":
+		return Upgrade{}, problem.New(problem.Conflict, "busy")
+	case "/none":
+		return Upgrade{}, problem.New(problem.Unsupported, "none")
+	case "":
+		path = "/default"
+	}
+	return Upgrade{To: Binary{Version: "2", Path: path}, Generation: 1}, nil
+}
+func (*fakeDaemon) Restart(context.Context) (Upgrade, error) { return Upgrade{Generation: 1}, nil }
 func (d *fakeDaemon) Ready() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

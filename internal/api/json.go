@@ -345,36 +345,100 @@ type CreatedToken struct {
 
 // Status is the daemon.
 type Status struct {
-	Version     string         `json:"version"`
-	Build       string         `json:"build"`
-	PID         int            `json:"pid" doc:"Of the worker, which answers."`
-	Keeper      *Keeper        `json:"keeper" doc:"The process that keeps the sessions; null where they end with the worker."`
-	Worker      Worker         `json:"worker"`
-	UptimeS     int64          `json:"uptime_s"`
-	StartedAt   stamp          `json:"started_at"`
-	Listen      []string       `json:"listen"`
-	StateDir    string         `json:"state_dir"`
-	Sessions    map[string]int `json:"sessions" doc:"By state."`
-	Viewers     int            `json:"viewers"`
-	Limits      Limits         `json:"limits"`
-	Cgroups     Cgroups        `json:"cgroups"`
-	Disk        Disk           `json:"disk"`
-	Checkpoints Checkpoints    `json:"checkpoints" doc:"Sessions' output on the disk."`
-	Notes       []string       `json:"notes" doc:"What an operator should know, for people."`
+	Version       string         `json:"version"`
+	Build         string         `json:"build"`
+	PID           int            `json:"pid" doc:"Of the worker, which answers."`
+	Keeper        *Keeper        `json:"keeper" doc:"The process that keeps the sessions; null where they end with the worker."`
+	Worker        Worker         `json:"worker"`
+	UptimeS       int64          `json:"uptime_s"`
+	StartedAt     stamp          `json:"started_at"`
+	Listen        []string       `json:"listen"`
+	StateDir      string         `json:"state_dir"`
+	Survives      Survives       `json:"survives"`
+	UpgradeFailed string         `json:"upgrade_failed" doc:"Why the last upgrade was rolled back or not done to its end; empty when it was, or when none was asked for."`
+	Sessions      map[string]int `json:"sessions" doc:"By state."`
+	Viewers       int            `json:"viewers"`
+	Limits        Limits         `json:"limits"`
+	Cgroups       Cgroups        `json:"cgroups"`
+	Disk          Disk           `json:"disk"`
+	Checkpoints   Checkpoints    `json:"checkpoints" doc:"Sessions' output on the disk."`
+	Notes         []string       `json:"notes" doc:"What an operator should know, for people."`
+}
+
+// Processes are the processes that make up the daemon.
+type Processes struct {
+	Keeper        *Keeper // nil: there is none
+	Worker        Worker
+	Survives      Survives
+	UpgradeFailed string
 }
 
 // Keeper is the process that starts the worker anew and keeps what it holds.
 type Keeper struct {
-	PID int `json:"pid"`
+	PID       int    `json:"pid"`
+	Version   string `json:"version" doc:"Empty where the keeper does not say."`
+	UptimeS   int64  `json:"uptime_s" doc:"An upgrade does not begin it anew."`
+	StartedAt *stamp `json:"started_at"`
+	Path      string `json:"path" doc:"The binary that workers run."`
+	Upgrades  int    `json:"upgrades" doc:"How often it went on as another binary."`
+}
+
+// Began sets when the keeper began.
+func (k *Keeper) Began(t time.Time) {
+	k.StartedAt, k.UptimeS = &stamp{t}, int64(time.Since(t)/time.Second)
 }
 
 // Worker is the daemon proper.
 type Worker struct {
-	PID            int   `json:"pid"`
-	Generation     int   `json:"generation" doc:"Which worker this is since the keeper began."`
-	Restarts       int   `json:"restarts" doc:"How many of them were not asked for."`
-	Adopted        int   `json:"adopted" doc:"Sessions that this worker took over."`
-	BytesRecovered int64 `json:"bytes_recovered" doc:"Output that was in flight when the worker before died."`
+	PID            int    `json:"pid"`
+	Version        string `json:"version"`
+	UptimeS        int64  `json:"uptime_s"`
+	StartedAt      stamp  `json:"started_at"`
+	Generation     int    `json:"generation" doc:"Which worker this is since the keeper began; 0 without a keeper."`
+	Restarts       int    `json:"restarts" doc:"How many of them were not asked for."`
+	Adopted        int    `json:"adopted" doc:"Running sessions that this worker took over."`
+	Ended          int    `json:"ended" doc:"Ended sessions whose output it took over."`
+	Lost           int    `json:"lost" doc:"Sessions of which it found nothing."`
+	Dropped        int    `json:"dropped" doc:"Stored descriptors that were of no use."`
+	BytesRecovered int64  `json:"bytes_recovered" doc:"Output that was in flight when the worker before died."`
+}
+
+// Survives tells what sessions outlive, as this daemon was started.
+type Survives struct {
+	Worker  bool `json:"worker" doc:"The worker's death: a crash, SIGKILL, a hang."`
+	Upgrade bool `json:"upgrade" doc:"An upgrade and a restart of the worker."`
+	Keeper  bool `json:"keeper" doc:"The keeper's death and a restart of the service."`
+}
+
+// Binary is a ptyd.
+type Binary struct {
+	Version string `json:"version"`
+	Build   string `json:"build"`
+	Path    string `json:"path" doc:"Empty where it is not known."`
+}
+
+// AskedUpgrade is a request for another binary.
+type AskedUpgrade struct {
+	Path   string `json:"path" doc:"The binary; absent: the file by which the daemon was started, as it is now. Only the owner of the daemon's socket, and root, may name one: by the socket, without a token."`
+	OneWay bool   `json:"one_way" doc:"Also when the database is migrated in a way after which the present release can't come back."`
+}
+
+// Upgrade is a change of the worker that has begun. It is done when the status
+// tells of a greater generation; and, after an upgrade, of more upgrades of the
+// keeper or of its failure.
+type Upgrade struct {
+	From       Binary     `json:"from"`
+	To         Binary     `json:"to"`
+	Migrates   *Migration `json:"migrates" doc:"null: the database stays as it is."`
+	Generation int        `json:"generation" doc:"Of the worker that goes."`
+	Upgrades   int        `json:"upgrades" doc:"Of the keeper so far."`
+	Sessions   int        `json:"sessions" doc:"That run now."`
+}
+
+// Migration is a change of the database's schema.
+type Migration struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Cgroups tells whether each session has a cgroup of its own.

@@ -132,6 +132,12 @@ func routes() []route {
 		// The daemon
 		{method: get, pattern: "/v1/status", action: auth.StatusRead, tag: "daemon", status: 200,
 			summary: "The daemon: version, limits, disk, sessions", op: jsonOp((*Server).status)},
+		{method: post, pattern: "/v1/upgrade", action: auth.DaemonUpgrade, tag: "daemon", status: 202,
+			summary: "Go on with another binary; sessions are kept", op: jsonOp((*Server).upgradeDaemon),
+			codes: []problem.Code{problem.Conflict, problem.Unsupported}},
+		{method: post, pattern: "/v1/restart", action: auth.DaemonUpgrade, tag: "daemon", status: 202,
+			summary: "Go on with a new worker of the same binary; sessions are kept", op: jsonOp((*Server).restartDaemon),
+			codes: []problem.Code{problem.Conflict, problem.Unsupported}},
 		{method: get, pattern: "/v1/audit", action: auth.AuditRead, tag: "daemon", status: 200,
 			summary: "Read the audit log, the oldest row first", op: jsonOp((*Server).listAudit),
 			params: []param{

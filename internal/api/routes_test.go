@@ -112,6 +112,8 @@ func samples(e *env) map[string]func() sample {
 		"POST /v1/tokens":                         fixed(sample{path: "/v1/tokens", body: object{"name": "new", "role": "viewer", "ttl_s": 60}}),
 		"DELETE /v1/tokens/{id}":                  func() sample { e.user("revoked", auth.Viewer); return sample{path: "/v1/tokens/revoked"} },
 		"GET /v1/status":                          fixed(sample{path: "/v1/status"}),
+		"POST /v1/upgrade":                        fixed(sample{path: "/v1/upgrade", body: object{"path": "/opt/ptyd", "one_way": true}}),
+		"POST /v1/restart":                        fixed(sample{path: "/v1/restart"}),
 		"GET /v1/audit":                           func() sample { session(); return sample{path: "/v1/audit?after=0&limit=1"} },
 		"GET /v1/openapi.json":                    fixed(sample{path: "/v1/openapi.json", token: "-"}),
 		"GET /metrics":                            fixed(sample{path: "/metrics"}),
@@ -252,6 +254,8 @@ func TestErrorsAreDocumented(t *testing.T) {
 		code         problem.Code
 		field        string
 	}{
+		{"POST", "/v1/upgrade", object{"path": "/busy"}, nil, 409, problem.Conflict, ""},
+		{"POST", "/v1/upgrade", object{"path": "/none"}, nil, 501, problem.Unsupported, ""},
 		{"POST", "/v1/sessions", object{}, nil, 400, problem.InvalidArgument, "argv"},
 		{"POST", "/v1/sessions", object{"argv": []string{"a"}, "shell": true}, nil, 400, problem.InvalidArgument, "shell"},
 		{"POST", "/v1/sessions", object{"argv": []string{""}}, nil, 400, problem.InvalidArgument, "argv"},

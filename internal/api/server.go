@@ -38,7 +38,7 @@ type Audit interface {
 }
 
 // Daemon tells about the process around the API. Its methods are called per
-// request and must not wait.
+// request and wait only where they say so.
 type Daemon interface {
 	Limits() Limits
 	Disk() Disk
@@ -46,8 +46,15 @@ type Daemon interface {
 	Notes() []string // what an operator should know
 	Ready() error    // nil while requests are served
 	Cgroups() Cgroups
-	// Processes tells who runs the daemon; keeper is nil where there is none.
-	Processes() (keeper *Keeper, worker Worker)
+	// Processes tells who runs the daemon. It asks the keeper, for a second at most.
+	Processes(ctx context.Context) Processes
+	// Upgrade goes on with the binary at path, "" for the one that the keeper
+	// was started by. It returns when all that can be checked is checked, and
+	// the worker is about to go. oneWay takes a migration after which the
+	// present release could not come back.
+	Upgrade(ctx context.Context, path string, oneWay bool) (Upgrade, error)
+	// Restart goes on with a new worker of the same binary.
+	Restart(ctx context.Context) (Upgrade, error)
 }
 
 // Options configures a Server.

@@ -37,7 +37,9 @@ func (s *Server) status(c *call, _ nothing) (Status, error) {
 		Cgroups: s.Daemon.Cgroups(), Checkpoints: s.Daemon.Checkpoints(),
 		Listen: []string{},
 	}
-	out.Keeper, out.Worker = s.Daemon.Processes()
+	p := s.Daemon.Processes(c.r.Context())
+	out.Keeper, out.Worker, out.Survives, out.UpgradeFailed = p.Keeper, p.Worker, p.Survives, p.UpgradeFailed
+	out.Worker.StartedAt, out.Worker.UptimeS = out.StartedAt, out.UptimeS
 	if s.Addr != "" {
 		out.Listen = append(out.Listen, s.LocalURL()+"/")
 	}

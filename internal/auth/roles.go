@@ -46,6 +46,7 @@ const (
 	UserManage    Action = "user.manage"
 	GroupManage   Action = "group.manage"
 	AuditRead     Action = "audit.read"
+	DaemonUpgrade Action = "daemon.upgrade"
 )
 
 // Scope says whose things a row of the table is about. Admin reaches
@@ -85,6 +86,7 @@ var table = []Row{
 	{UserManage, []Role{Admin}, Daemon, "add users, disable them, set roles and passwords"},
 	{GroupManage, []Role{Admin}, Daemon, "add and remove groups and their members"},
 	{AuditRead, []Role{Admin}, Daemon, "read the audit log"},
+	{DaemonUpgrade, []Role{Admin}, Daemon, "go on with another binary, or a new worker; to name a binary takes the socket"},
 }
 
 // rights is the table as a set.

@@ -11,7 +11,7 @@ import (
 func TestTable(t *testing.T) {
 	reads := []Action{MeRead, StatusRead, MetricsRead, EventsWatch, TicketCreate, SessionList, SessionRead}
 	writes := []Action{SessionCreate, SessionWrite, SessionClose, SessionDelete, TokenManage, LinkCreate}
-	admins := []Action{UserManage, GroupManage, AuditRead}
+	admins := []Action{UserManage, GroupManage, AuditRead, DaemonUpgrade}
 	for role, want := range map[Role][]Action{
 		Viewer:   reads,
 		Operator: slices.Concat(reads, writes),

@@ -21,6 +21,8 @@ const (
 	MaxLimit = 1 << 30
 	// BlockSize is the length of a ring's Block in bytes.
 	BlockSize = 1536
+	// Version is the layout's that New writes and Open takes.
+	Version = version
 
 	magic      = 0x31474e5244595450 // "PTYDRNG1" in memory order
 	version    = 1

@@ -62,14 +62,25 @@ func (d *Daemon) Limits() api.Limits {
 }
 
 // Processes implements api.Daemon.
-func (d *Daemon) Processes() (*api.Keeper, api.Worker) {
-	w := api.Worker{PID: os.Getpid()}
+func (d *Daemon) Processes(ctx context.Context) (p api.Processes) {
+	p.Worker = api.Worker{PID: os.Getpid(), Version: d.build.Version}
 	if d.keeper == nil {
-		return nil, w
+		return p
 	}
 	a := d.mgr.Adopted()
-	w.Generation, w.Restarts, w.Adopted, w.BytesRecovered = d.keeper.Generation, d.keeper.Restarts, a.Sessions, a.BytesSaved
-	return &api.Keeper{PID: d.keeper.Keeper}, w
+	p.Worker.Generation, p.Worker.Restarts = d.keeper.Generation, d.keeper.Restarts
+	p.Worker.Adopted, p.Worker.Ended, p.Worker.Lost, p.Worker.Dropped, p.Worker.BytesRecovered = a.Sessions, a.Ended, a.Lost, a.Dropped, a.BytesSaved
+	p.Survives = api.Survives{Worker: true, Upgrade: true, Keeper: supervised()}
+	p.Keeper = &api.Keeper{PID: d.keeper.Keeper}
+	st, ok := d.keeper.status(ctx)
+	if !ok { // of a release that does not say, or stopped
+		p.UpgradeFailed = os.Getenv("PTYD_UPGRADE_FAILED")
+		return p
+	}
+	p.Keeper.Version, p.Keeper.Path, p.Keeper.Upgrades = st.Version, st.Binary, st.Upgrades
+	p.Keeper.Began(st.Started)
+	p.UpgradeFailed = st.Failed
+	return p
 }
 
 // Disk implements api.Daemon.

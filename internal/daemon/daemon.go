@@ -35,6 +35,7 @@ type Options struct {
 	Log    *zap.Logger
 	Level  *zap.AtomicLevel // turned on a reload; nil: fixed
 	Keeper *Keeper          // nil: sessions end with this process
+	Args   []string         // of this process, without argv[0]: what another binary's worker would get
 }
 
 // Daemon is a running ptyd.
@@ -66,6 +67,10 @@ type Daemon struct {
 	endHouse context.CancelFunc
 	ready    atomic.Bool
 
+	build     config.Build
+	args      []string
+	upgrading atomic.Bool // another binary is being looked at
+
 	// undo closes what was opened, the last first; after Start it is for Stop.
 	undo []func() error
 }
@@ -74,6 +79,7 @@ type Daemon struct {
 func Start(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{
 		log: o.Log, level: o.Level, keeper: o.Keeper, cfg: o.Config, stateDir: o.Config.StateDir, ownerUID: os.Geteuid(),
+		build: o.Build, args: o.Args,
 		failed: make(chan error, 2),
 	}
 	if err := d.claim(ctx); err != nil {
@@ -93,7 +99,7 @@ func Start(ctx context.Context, o Options) (*Daemon, error) {
 		d.onClose(st.Close)
 	}
 	if err = errors.Join(err, stErr); err == nil {
-		err = d.build(ctx, o, tcpL.Addr().String())
+		err = d.assemble(ctx, o, tcpL.Addr().String())
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.closeAll())
@@ -137,8 +143,8 @@ func (d *Daemon) listen(ctx context.Context) (unixL, tcpL net.Listener, err erro
 	return unixL, tcpL, nil
 }
 
-// build makes the parts from the bottom up. addr is where TCP listens.
-func (d *Daemon) build(ctx context.Context, o Options, addr string) (err error) {
+// assemble makes the parts from the bottom up. addr is where TCP listens.
+func (d *Daemon) assemble(ctx context.Context, o Options, addr string) (err error) {
 	hub := events.NewHub()
 	d.auth, err = auth.New(auth.Options{
 		Store: d.store, Now: failpoint.Now, LinkTTL: d.cfg.LinkTTL, WebTTL: d.cfg.WebTTL, Log: d.log, OwnerUID: d.ownerUID, Hub: hub,

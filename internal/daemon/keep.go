@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ptyd/ptyd/internal/config"
+	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/keeper"
 )
 
@@ -37,6 +38,9 @@ func Keep(ctx context.Context, o KeepOptions) (int, error) {
 	runtime.GOMAXPROCS(1)
 	nameProcess("ptyd-keeper")
 	file, resumed := keeper.Resumed()
+	if resumed {
+		failpoint.Hit("daemon.keep.resumed")
+	}
 	cfg, err := o.Load()
 	if err != nil && !resumed {
 		return 0, err
@@ -76,8 +80,8 @@ func Keep(ctx context.Context, o KeepOptions) (int, error) {
 	}
 	log.Debug("keeper", zap.Int("pid", os.Getpid()), zap.Bool("resumed", resumed), zap.String("version", o.Build.Version))
 	return keeper.Run(ctx, keeper.Options{
-		Binary: self, Args: o.Args, StateDir: cfg.StateDir, Lock: file, Log: log.Named("keeper"),
-		WatchdogEvery: watchdogEvery, FDStoreMax: unitFDStore(log), Stay: o.Stay, Confirm: o.Confirm,
+		Version: o.Build.Version, Binary: self, Args: o.Args, StateDir: cfg.StateDir, Lock: file, Log: log.Named("keeper"),
+		WatchdogEvery: failpoint.Duration("daemon.watchdog", watchdogEvery), FDStoreMax: unitFDStore(log), Stay: o.Stay, Confirm: o.Confirm,
 	}), nil
 }
 

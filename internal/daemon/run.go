@@ -27,6 +27,7 @@ type RunOptions struct {
 	PrintLink bool     // print a login link, not only the address
 	// Signals brings SIGHUP to reload, SIGTERM and SIGINT to end.
 	Signals <-chan os.Signal
+	Args    []string // of this process, without argv[0]
 }
 
 // Run runs a daemon until a signal ends it.
@@ -47,7 +48,7 @@ func Run(ctx context.Context, o RunOptions) error {
 	if keeper != nil {
 		nameProcess("ptyd-worker")
 	}
-	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level, Keeper: keeper})
+	d, err := Start(ctx, Options{Config: cfg, Build: o.Build, Page: o.Page, Log: log, Level: &level, Keeper: keeper, Args: o.Args})
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (d *Daemon) loop(o RunOptions) (stay bool, err error) {
 		case sig := <-o.Signals:
 			switch {
 			case sig == KeeperDied && d.keeper != nil:
-				stay = os.Getenv("PTYD_SUPERVISED") != ""
+				stay = supervised()
 				if stay {
 					d.log.Warn("the keeper died: the sessions are left to the service manager")
 				} else {
@@ -130,6 +131,10 @@ func (d *Daemon) loop(o RunOptions) (stay bool, err error) {
 		}
 	}
 }
+
+// supervised tells whether a service manager keeps the descriptors that the
+// keeper keeps, so that sessions outlive both.
+func supervised() bool { return os.Getenv("PTYD_SUPERVISED") != "" }
 
 // KeeperDied is the signal that a worker gets when its keeper has died.
 const KeeperDied = syscall.SIGUSR2

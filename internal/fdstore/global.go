@@ -23,8 +23,9 @@ type global struct {
 }
 
 const (
-	globalMagic   = 0x316c676479747001 // "\x01ptydgl1" in memory order
-	globalVersion = 1
+	globalMagic = 0x316c676479747001 // "\x01ptydgl1" in memory order
+	// GlobalVersion is the global memfd's; one of another version is replaced.
+	GlobalVersion = 1
 	globalSize    = 4096
 )
 
@@ -77,13 +78,13 @@ func (s *Store) takeGlobal(fds []int) (*global, error) {
 	ver := (*atomic.Uint32)(unsafe.Pointer(&mem[8]))
 	g.next = (*atomic.Uint64)(unsafe.Pointer(&mem[16]))
 	if fresh {
-		ver.Store(globalVersion)
+		ver.Store(GlobalVersion)
 		magic.Store(globalMagic)
 		return g, s.send(nameGlobal, g.fd)
 	}
-	if magic.Load() != globalMagic || ver.Load() != globalVersion {
+	if magic.Load() != globalMagic || ver.Load() != GlobalVersion {
 		defer func() { _ = unix.Munmap(mem) }()
-		return nil, fmt.Errorf("the stored global memfd has version %d, this program knows %d", ver.Load(), globalVersion)
+		return nil, fmt.Errorf("the stored global memfd has version %d, this program knows %d", ver.Load(), GlobalVersion)
 	}
 	return g, nil
 }

@@ -94,8 +94,7 @@ func Run(ctx context.Context, o Options) int {
 	if o.times != nil {
 		k.t = *o.times
 	}
-	k.t.start = failpoint.Duration("keeper.start", k.t.start)
-	k.t.stop = failpoint.Duration("keeper.stop", k.t.stop)
+	k.t.trial = failpoint.Duration("keeper.trial", k.t.trial)
 	if k.o.unit == nil {
 		k.o.unit = unitName
 	}

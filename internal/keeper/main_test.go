@@ -86,6 +86,7 @@ func keeperMain() int {
 		}
 	}
 	set(&t.start, c.Start)
+	set(&t.trial, c.Start)
 	set(&t.stop, c.Stop)
 	set(&t.end, c.End)
 	set(&t.abort, c.Abort)

@@ -53,6 +53,7 @@ type Options struct {
 // times are the keeper's delays and bounds.
 type times struct {
 	start      time.Duration // from fork to READY
+	trial      time.Duration // the same, for a new binary
 	startMost  time.Duration // the same, when the worker asks for more
 	stop       time.Duration // from SIGTERM to SIGKILL
 	end        time.Duration // from SIGINT to SIGKILL: the worker ends all sessions
@@ -67,7 +68,7 @@ type times struct {
 }
 
 var defaultTimes = times{
-	start: 30 * time.Second, startMost: 10 * time.Minute,
+	start: 30 * time.Second, trial: 30 * time.Second, startMost: 10 * time.Minute,
 	stop: 30 * time.Second, end: 60 * time.Second, abort: 2 * time.Second,
 	backoffMin: 100 * time.Millisecond, backoffMax: 5 * time.Second,
 	full: 50 * time.Millisecond, job: 2 * time.Second,

@@ -74,7 +74,11 @@ func (k *keeper) start() {
 		return
 	}
 	k.w = &worker{pid: pid, started: time.Now()}
-	k.due.in(dueReady, k.t.start)
+	within := k.t.start
+	if k.trial != "" {
+		within = k.t.trial
+	}
+	k.due.in(dueReady, within)
 	k.log.Info("worker started", zap.Int("pid", pid), zap.Uint64("generation", k.gen), zap.String("binary", path), zap.Int("descriptors", len(k.store.all)))
 }
 

@@ -16,8 +16,9 @@ const ExitsCapacity = 4096
 
 // The layout of the memory; DESIGN.md has the table.
 const (
-	exitsMagic   = 0x7469_7865_6479_7470 // "ptydexit", little endian
-	exitsVersion = 1
+	exitsMagic = 0x7469_7865_6479_7470 // "ptydexit", little endian
+	// ExitsVersion is the memory's; both sides must have the same.
+	ExitsVersion = 1
 	recordSize   = 24
 
 	offMagic    = 0
@@ -92,7 +93,7 @@ func initExits(fd int) (*Exits, error) {
 		return nil, err
 	}
 	e := &Exits{fd: fd, mem: mem}
-	e.word(offVersion).Store(exitsVersion | recordSize<<32)
+	e.word(offVersion).Store(ExitsVersion | recordSize<<32)
 	e.word(offCapacity).Store(ExitsCapacity)
 	e.word(offMagic).Store(exitsMagic)
 	return e, nil
@@ -132,7 +133,7 @@ func (e *Exits) check() error {
 	if m := e.word(offMagic).Load(); m != exitsMagic {
 		return fmt.Errorf("magic %#x", m)
 	}
-	if v := e.word(offVersion).Load(); v != exitsVersion|recordSize<<32 {
+	if v := e.word(offVersion).Load(); v != ExitsVersion|recordSize<<32 {
 		return fmt.Errorf("version and record size %#x", v)
 	}
 	if c := e.word(offCapacity).Load(); c != ExitsCapacity {

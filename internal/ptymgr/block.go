@@ -25,6 +25,10 @@ import (
 //	1280 journal of the input in flight: u32 step, u32 client, u64 from, u32 n, u32 done
 type block []byte
 
+// BlockVersion is raised when a reader of before would go wrong with a block.
+// It is not in the block: the releases ask each other before one follows another.
+const BlockVersion = 1
+
 const (
 	blkPid, blkReleased, blkStart, blkBoot  = 32, 36, 40, 48
 	blkEnded, blkCode, blkSignal, blkEndAt  = 64, 68, 72, 88
