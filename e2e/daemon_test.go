@@ -148,13 +148,20 @@ func (d *Daemon) Keeper() int { return d.cmd.Process.Pid }
 
 // status is what the tests read of GET /v1/status.
 type status struct {
-	Keeper *struct{ PID int }
-	Worker struct {
-		PID, Generation, Restarts, Adopted int
-		BytesRecovered                     int64 `json:"bytes_recovered"`
+	Keeper *struct {
+		PID, Upgrades int
+		Version, Path string
+		StartedAt     *time.Time `json:"started_at"`
 	}
-	Listen []string
-	Notes  []string
+	Worker struct {
+		PID, Generation, Restarts, Adopted, Lost int
+		Version                                  string
+		BytesRecovered                           int64 `json:"bytes_recovered"`
+	}
+	Survives      struct{ Worker, Upgrade, Keeper bool }
+	UpgradeFailed string `json:"upgrade_failed"`
+	Listen        []string
+	Notes         []string
 }
 
 func (d *Daemon) status() (st status) {

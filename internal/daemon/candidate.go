@@ -140,30 +140,31 @@ func say(ctx context.Context, path string, args ...string) ([]byte, error) {
 	err := cmd.Run()
 	runtime.UnlockOSThread()
 	switch {
+	case out.full || errOut.full:
+		return nil, errTooLong
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("no answer within %v", within)
 	case err != nil:
-		if first, _, _ := strings.Cut(strings.TrimSpace(errOut.String()), "\n"); first != "" {
+		if first, _, _ := strings.Cut(strings.TrimSpace(errOut.buf.String()), "\n"); first != "" {
 			return nil, fmt.Errorf("%w: %.500s", err, first)
 		}
 		return nil, err
-	case out.full:
-		return nil, errors.New("too long an answer")
 	}
-	return out.Bytes(), nil
+	return out.buf.Bytes(), nil
 }
 
-// bounded keeps the first bytes that are written to it.
+var errTooLong = errors.New("too long an answer")
+
+// bounded takes no more than maxSaid.
 type bounded struct {
-	bytes.Buffer
+	buf  bytes.Buffer // not embedded: its ReadFrom would take everything
 	full bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := maxSaid - b.Len(); len(p) > room {
+	if len(p) > maxSaid-b.buf.Len() {
 		b.full = true
-		b.Buffer.Write(p[:room])
-		return len(p), nil
+		return 0, errTooLong // and nobody reads on
 	}
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }

@@ -69,7 +69,7 @@ func (k *keeper) askPerson(why string) {
 			}
 			k.deciding = nil
 			if yes {
-				k.end(why + ", confirmed")
+				k.end(why)
 			} else {
 				k.log.Info("the keeper was not to end", zap.String("asked by", why))
 			}
