@@ -46,7 +46,7 @@ type Daemon interface {
 	Notes() []string // what an operator should know
 	Ready() error    // nil while requests are served
 	Cgroups() Cgroups
-	// Processes tells who runs the daemon. It asks the keeper, for a second at most.
+	// Processes tells who runs the daemon. It asks the keeper, for seconds at most.
 	Processes(ctx context.Context) Processes
 	// Upgrade goes on with the binary at path, "" for the one that the keeper
 	// was started by. It returns when all that can be checked is checked, and

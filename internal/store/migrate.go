@@ -88,7 +88,7 @@ func (s *Store) migrate(ctx context.Context, files fs.FS) error {
 }
 
 // floorSince is the migration that made the column floor.
-const floorSince = 3
+const floorSince = 5
 
 // floorQuery finds what a program must know to work with the database: the
 // greatest floor of all its migrations.
