@@ -255,7 +255,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 		field        string
 	}{
 		{"POST", "/v1/upgrade", object{"path": "/busy"}, nil, 409, problem.Conflict, ""},
-		{"POST", "/v1/upgrade", object{"path": "/none"}, nil, 501, problem.Unsupported, ""},
+		{"POST", "/v1/upgrade", object{"path": "/none"}, nil, 422, problem.Unsupported, ""},
 		{"POST", "/v1/sessions", object{}, nil, 400, problem.InvalidArgument, "argv"},
 		{"POST", "/v1/sessions", object{"argv": []string{"a"}, "shell": true}, nil, 400, problem.InvalidArgument, "shell"},
 		{"POST", "/v1/sessions", object{"argv": []string{""}}, nil, 400, problem.InvalidArgument, "argv"},
