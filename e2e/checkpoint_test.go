@@ -283,3 +283,39 @@ func TestCheckpointsOnAFullDisk(t *testing.T) {
 	eventually(t, 20*time.Second, "there is room again", func() bool { return checkpoints().Checkpoints.OK && d.saved(s) == 300*9 })
 	d.Stop()
 }
+
+// A daemon on a copy of a living daemon's state directory calls the sessions
+// lost, says so, and leaves them and their programs alone.
+func TestCopiedStateHarmsNothing(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	s := d.create(spec{"argv": []string{"bash", "-c", "(sleep 1000; :) & echo here; exec sleep 1000"}, "name": "s"})
+	d.waitText(s.ID, "here")
+	dir := stateDir(t)
+	for _, name := range []string{"ptyd.db", "ptyd.db-wal"} {
+		b, err := os.ReadFile(filepath.Join(d.StateDir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(withSession(map[string]bool{s.ID: true}))
+	other := start(t, daemonOptions{StateDir: dir})
+	if got := other.session(s.ID); got.State != "lost" {
+		t.Errorf("in the copy the session is %s", got.State)
+	}
+	if log := other.Log(); !strings.Contains(log, "kept by another daemon") {
+		t.Errorf("the copy's log does not say it:\n%s", log)
+	}
+	if r := other.CLI("rerun", "s"); r.Code == 0 {
+		t.Errorf("what lives elsewhere ran again: %s", r)
+	}
+	if got := d.session(s.ID); got.State != "running" {
+		t.Errorf("the session is %s", got.State)
+	}
+	if n := len(withSession(map[string]bool{s.ID: true})); n != before || n < 2 {
+		t.Errorf("%d of its processes live, %d before", n, before)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,6 +99,18 @@ func survivors(rows []Record) map[string][]proc {
 	return found
 }
 
+// keptElsewhere tells whether a session's first process still has its terminal,
+// and is no child of this daemon's: the kernel takes the terminal away when the
+// last holder of its other end goes, so another daemon keeps the session. That
+// is so when this one was started on a copy of the other's state directory.
+func keptElsewhere(r Record) bool {
+	if r.PID <= 1 || r.Birth == "" {
+		return false
+	}
+	p, ok := readStat(r.PID)
+	return ok && birthOf(p.start) == r.Birth && p.ppid != os.Getpid() && p.ppid != os.Getppid() && hasTerminal(r.PID)
+}
+
 // unadopted are the rows that the store calls living and nobody adopted.
 func (m *Manager) unadopted(ctx context.Context) (rows []Record, err error) {
 	f := Filter{States: []State{Starting, Running}, Limit: sweepBatch}
@@ -119,15 +132,33 @@ func (m *Manager) unadopted(ctx context.Context) (rows []Record, err error) {
 }
 
 // endLeftovers kills what lives of sessions that are about to be called lost:
-// nobody could reach it any more, and what runs again must not run twice.
+// nobody could reach it any more, and what runs again must not run twice. What
+// another daemon keeps is left alone, once it has lasted longer than it takes a
+// daemon that was killed to lose its terminals.
 func (m *Manager) endLeftovers(rows []Record) {
 	if len(rows) == 0 {
 		return
 	}
 	killed := map[proc]bool{}
 	step := 5 * time.Millisecond
-	for deadline := time.Now().Add(killWait); ; {
+	begun := time.Now()
+	for deadline := begun.Add(killWait); ; {
+		late := time.Since(begun) > keptWait
+		var kept []string
+		for _, r := range rows {
+			if keptElsewhere(r) {
+				kept = append(kept, r.ID)
+			}
+		}
+		if late && len(kept) > 0 {
+			m.log.Error("sessions of this state directory are kept by another daemon and left to it: is this a copy of its state?", zap.Strings("sessions", kept))
+			rows = slices.DeleteFunc(rows, func(r Record) bool { return slices.Contains(kept, r.ID) })
+			kept = nil
+		}
 		left := survivors(rows)
+		for _, id := range kept {
+			left[id] = nil // not yet
+		}
 		if len(left) == 0 {
 			break
 		}
@@ -150,6 +181,11 @@ func (m *Manager) endLeftovers(rows []Record) {
 		m.log.Warn("killed what was left of lost sessions", zap.Int("processes", len(killed)))
 	}
 }
+
+// keptWait is how long a session's process may have its terminal after the
+// daemon that held it is gone. Its lock goes with the same exit, so this is
+// generous.
+const keptWait = 500 * time.Millisecond
 
 func pidList(ps []proc) string {
 	var pids []string

@@ -24,18 +24,31 @@ type proc struct {
 // readStat parses /proc/PID/stat; see proc_pid_stat(5). The command's name may
 // hold anything, so fields count from the last parenthesis.
 func readStat(pid int) (p proc, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return p, false
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	f := statFields(pid)
 	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
 		return p, false
 	}
 	num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n }
 	p = proc{pid: pid, ppid: num(1), session: num(3)}
+	var err error
 	p.start, err = strconv.ParseUint(string(f[19]), 10, 64)
 	return p, err == nil
+}
+
+// statFields are the fields after the command's name; none where the process is
+// gone.
+func statFields(pid int) [][]byte {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+}
+
+// hasTerminal tells whether a process has a controlling terminal.
+func hasTerminal(pid int) bool {
+	f := statFields(pid)
+	return len(f) > 4 && string(f[4]) != "0"
 }
 
 // tree finds what lives of a session without the help of a cgroup: the leader's
