@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // image is an empty database as the migrations make it, compressed. A new
@@ -24,7 +26,10 @@ var image []byte
 // lay puts the image where no database is. Of several processes one wins and
 // the others use what it laid. What a lost database left beside it is not for
 // a new one, and only SQLite itself knows how to drop it.
-func lay(path string) error {
+func lay(path string) error { return layBy(path, os.Link) }
+
+// layBy is lay on a file system whose link(2) is link.
+func layBy(path string, link func(from, to string) error) error {
 	for _, suffix := range []string{"", "-wal", "-journal"} {
 		if _, err := os.Lstat(path + suffix); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -43,13 +48,18 @@ func lay(path string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	// A link, since a rename would replace another process's database.
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	// A link, since a rename would replace another process's database. Some file
+	// systems have none (vfat, shares): there SQLite begins with an empty file.
+	if err := link(f.Name(), path); err != nil {
+		return nil
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	err = dir.Sync()
+	if errors.Is(err, unix.EINVAL) { // a file system that cannot
+		err = nil
+	}
+	return errors.Join(err, dir.Close())
 }

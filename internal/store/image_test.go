@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 var updateImage = flag.Bool("update-image", false, "make image.db.gz from the migrations")
@@ -141,5 +143,17 @@ func TestImageReplacesNothing(t *testing.T) {
 		if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 			t.Errorf("%q: %v", suffix, entries)
 		}
+	}
+}
+
+// A file system without hard links costs the shortcut, not the start.
+func TestImageWithoutLinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	err := layBy(path, func(string, string) error { return &os.LinkError{Op: "link", Err: unix.EPERM} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
 	}
 }
