@@ -54,7 +54,7 @@ func safe(binary string) error {
 			return problem.New(problem.InvalidArgument, "the program can't be looked at: %v", err)
 		}
 		sys, ok := st.Sys().(*syscall.Stat_t)
-		if !ok || sys.Uid != 0 || st.Mode().Perm()&0o002 != 0 {
+		if !ok || sys.Uid != 0 || st.Mode().Perm()&0o002 != 0 || st.Mode().Perm()&0o020 != 0 && sys.Gid != 0 {
 			return problem.New(problem.Conflict, "%s can be changed by others than root, and root would run %s", path, binary).
 				WithHint("install the program first (make install) and call /usr/local/bin/ptyd; --force takes it as it is")
 		}

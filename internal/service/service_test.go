@@ -97,7 +97,7 @@ func TestRefusedOptions(t *testing.T) {
 		"line":          {Binary: "/opt/ptyd", Workspaces: []string{"/a\nExecStart=/x"}},
 		"not there":     {Binary: "/opt/ptyd", Workspaces: []string{"/nowhere"}},
 		"odd program":   {Binary: "/opt/p tyd"},
-		"loose program": {Binary: loose(t)},
+		"loose program": {Binary: loose(t, 0o777)},
 	} {
 		o.Force = name != "loose program"
 		if _, err := s.Plan(o, 252); err == nil {
@@ -110,11 +110,32 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// loose is a program that anybody can change.
-func loose(t *testing.T) string {
+// A program that a group can change is refused as one that everybody can; below
+// /tmp all are, so only the program itself is looked at here.
+func TestProgramOfAGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("left out: only root can give a file to another group")
+	}
+	path := loose(t, 0o775)
+	for gid, refused := range map[int]bool{0: false, 4242: true} {
+		if err := os.Chown(path, 0, gid); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o775); err != nil {
+			t.Fatal(err)
+		}
+		err := safe(path)
+		if got := err != nil && strings.Contains(err.Error(), path+" can be changed"); got != refused {
+			t.Errorf("group %d: %v", gid, err)
+		}
+	}
+}
+
+// loose is a program of that mode.
+func loose(t *testing.T, mode os.FileMode) string {
 	path := filepath.Join(t.TempDir(), "ptyd")
 	put(t, path, "")
-	if err := os.Chmod(path, 0o777); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		t.Fatal(err)
 	}
 	return path
