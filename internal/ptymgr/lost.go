@@ -201,6 +201,13 @@ func pidList(ps []proc) string {
 // idempotency key that was seen before it returns the session of that key, and
 // existing.
 func (m *Manager) RunAgain(ctx context.Context, id, key string) (info Info, existing bool, err error) {
+	if s, ok := m.sessions.Load(id); ok && isClosed(s.done) {
+		// The row says it ended, and its name is free, only when the scribe has
+		// been there.
+		if err := m.scribe.wait(ctx, s); err != nil {
+			return Info{}, false, err
+		}
+	}
 	row, err := m.store.GetSession(ctx, id)
 	if err != nil {
 		return Info{}, false, err
