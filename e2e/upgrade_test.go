@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -292,7 +293,13 @@ func TestUpgradeRefused(t *testing.T) {
 		if err := os.Chown(foreign, 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		cases = append(cases, struct{ path, code, says string }{foreign, "invalid_argument", "belongs to somebody else"})
+		group := dir + "/group"
+		if err := errors.Join(os.Mkdir(group, 0o755), os.Chown(group, 0, 12345), os.Chmod(group, 0o775)); err != nil {
+			t.Fatal(err)
+		}
+		ofGroup := impostor(t, d.Binary, group+"/ptyd", "")
+		cases = append(cases, struct{ path, code, says string }{foreign, "invalid_argument", "belongs to somebody else"},
+			struct{ path, code, says string }{ofGroup, "invalid_argument", "the group 12345 can replace"})
 	} else {
 		t.Log("left out: a binary of another user's, which only root can make")
 	}

@@ -70,8 +70,13 @@ func trusted(path string) (string, error) {
 			return "", refuse("%v", err)
 		}
 		// In a sticky directory others can't replace what is not theirs.
-		if st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0 {
-			return "", refuse("everybody can replace what is in %s", dir)
+		if st.Mode()&fs.ModeSticky == 0 {
+			if st.Mode().Perm()&0o002 != 0 {
+				return "", refuse("everybody can replace what is in %s", dir)
+			}
+			if gid, of := groupOf(st); st.Mode().Perm()&0o020 != 0 && of {
+				return "", problem.Field("path", "the group %d can replace what is in %s", gid, dir).WithHint("chmod g-w it, or put the binary elsewhere")
+			}
 		}
 		if dir == filepath.Dir(dir) {
 			break
@@ -81,6 +86,16 @@ func trusted(path string) (string, error) {
 		return "", refuse("%s can't be executed: %v", real, err)
 	}
 	return real, nil
+}
+
+// groupOf is the group of a file, and whether others than root and the daemon's
+// user may be in it: the daemon's own group is that user's alone on most systems.
+func groupOf(st fs.FileInfo) (gid uint32, others bool) {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, true
+	}
+	return sys.Gid, sys.Gid != 0 && int(sys.Gid) != os.Getegid()
 }
 
 // ours refuses what belongs to others than root and the daemon's user.
