@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +33,26 @@ var nextBinary = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
+// executable writes a file that can be executed. No process is forked while it
+// is open for writing: until it executes something else, a child of another test
+// would hold it open too, and what is open for writing is "text file busy".
+func executable(t testing.TB, path string, content io.Reader) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Chmod(0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // install puts a copy of a binary at path, as a package manager does: another
 // file under the same name, at once.
 func install(t testing.TB, binary, path string) string {
@@ -41,19 +62,7 @@ func install(t testing.TB, binary, path string) string {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	out, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path+".new", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, path+".new", in)
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
@@ -64,10 +73,7 @@ func install(t testing.TB, binary, path string) string {
 // come first.
 func impostor(t testing.TB, binary, path, first string) string {
 	t.Helper()
-	writeFile(t, path, "#!/bin/sh\n"+first+"\nexec "+binary+` "$@"`+"\n")
-	if err := os.Chmod(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, path, strings.NewReader("#!/bin/sh\n"+first+"\nexec "+binary+` "$@"`+"\n"))
 	return path
 }
 
