@@ -93,7 +93,7 @@ func TestCreateCloseCycles(t *testing.T) {
 		now = count()
 		return now.fds <= base.fds && now.masters == base.masters && now.kept <= base.kept && now.keptMasters == base.keptMasters && now.goroutines <= base.goroutines && now.children == base.children
 	}) {
-		t.Errorf("before: %+v, after: %+v; children: %v", base, now, descendants(d.Keeper()))
+		t.Errorf("before: %+v, after: %+v; children: %v; open: %q", base, now, descendants(d.Keeper()), openFiles(worker))
 	}
 	if list := d.sessions(); len(list) != 1 || list[0].ID != keep.ID {
 		t.Errorf("the list holds %d sessions", len(list))

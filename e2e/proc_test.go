@@ -133,17 +133,31 @@ func withSession(ids map[string]bool) []process {
 }
 
 // descriptors counts the open descriptors of a process, in all and those on a
-// terminal's master side.
+// terminal's master side. The database's are left out: its pool of readers grows
+// when some read at once, to a bound of its own.
 func descriptors(pid int) (all, masters int) {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
+	for _, to := range openFiles(pid) {
+		if strings.Contains(to, "/ptyd.db") {
+			continue
+		}
 		all++
-		if to, _ := os.Readlink(filepath.Join(dir, e.Name())); to == "/dev/ptmx" || to == "/dev/pts/ptmx" {
+		if to == "/dev/ptmx" || to == "/dev/pts/ptmx" {
 			masters++
 		}
 	}
 	return all, masters
+}
+
+// openFiles is what the descriptors of a process lead to.
+func openFiles(pid int) (out []string) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+			out = append(out, to)
+		}
+	}
+	return out
 }
 
 // rss returns the resident memory of a process in bytes.
