@@ -34,7 +34,7 @@ func addClientCommands(root *cobra.Command, g *globals) {
 		cmd.GroupID = groupDaemon
 	}
 	for _, cmd := range []*cobra.Command{
-		newRun(g), newAttach(g), newLs(g), newTail(g), newSend(g), newWait(g),
+		newRun(g), newAttach(g), newLs(g), newTail(g), newScreen(g), newSend(g), newWait(g),
 		newResize(g), newRename(g), newKill(g), newRm(g), newRerun(g),
 	} {
 		cmd.GroupID = groupSessions

@@ -23,6 +23,7 @@ import (
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/problem"
 	"github.com/ptyd/ptyd/internal/ptymgr"
+	"github.com/ptyd/ptyd/internal/screen"
 	"github.com/ptyd/ptyd/internal/store"
 )
 
@@ -125,7 +126,7 @@ func newEnv(t *testing.T, change ...func(*Options)) *env {
 	e.addr = tcp.Addr().String()
 	build := config.Build{Version: "1.2.3", Commit: "abc", Go: "go"}
 	o := Options{
-		Manager: e.mgr, Auth: e.auth, Audit: e.store, WS: e.ws, Daemon: &fakeDaemon{}, Log: log, Build: build,
+		Manager: e.mgr, Auth: e.auth, Audit: e.store, WS: e.ws, Screens: screen.New(e.mgr, log), Daemon: &fakeDaemon{}, Log: log, Build: build,
 		Metrics: NewMetrics(build, func() Gauges { return Gauges{Sessions: map[string]int{"running": 0}} }),
 		Addr:    e.addr, Socket: e.unix, OwnerUID: os.Getuid(), StateDir: dir,
 	}

@@ -27,6 +27,7 @@ func TestOwners(t *testing.T) {
 		{"POST", "/input", object{"text": "x"}},
 		{"POST", "/wait", object{"exit": true, "timeout_ms": 0}},
 		{"GET", "/output", nil},
+		{"GET", "/screen", nil},
 	} {
 		for _, ref := range []string{mine.ID, mine.Name} {
 			r := req{method: tt.method, path: "/v1/sessions/" + ref + tt.path, body: tt.body, token: bob}

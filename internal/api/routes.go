@@ -101,6 +101,11 @@ func routes() []route {
 				{name: "Ptyd-Epoch", kind: "string", doc: "What the offsets count under."},
 				{name: "Ptyd-Eof", kind: "boolean", doc: "true: the session has ended and this is its last output."}},
 			codes: []problem.Code{problem.NotFound}},
+		{method: get, pattern: "/v1/sessions/{id}/screen", action: auth.SessionRead, tag: "sessions", status: 200,
+			summary: "Read the screen as a person sees it", op: jsonOp((*Server).sessionScreen),
+			params: []param{idParam, {name: "format", in: "query", kind: "string", enum: []string{"text", "ansi", "cells"},
+				doc: "text, the default: rows as text; ansi: with the member ansi, rows with their colours; cells: with the member cells, what each row is made of."}},
+			codes: []problem.Code{problem.NotFound, problem.TooLarge}},
 
 		// Users, groups, tokens
 		{method: get, pattern: "/v1/users", action: auth.UserManage, tag: "users", status: 200,

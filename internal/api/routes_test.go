@@ -97,6 +97,7 @@ func samples(e *env) map[string]func() sample {
 			return sample{path: "/v1/sessions/" + ended() + "/wait", body: object{"text": "o(ut)", "from": 0, "timeout_ms": 50000}}
 		},
 		"GET /v1/sessions/{id}/output": func() sample { return sample{path: "/v1/sessions/" + ended() + "/output?offset=-3&limit=2&wait=1s"} },
+		"GET /v1/sessions/{id}/screen": func() sample { return sample{path: "/v1/sessions/" + ended() + "/screen?format=cells"} },
 		"GET /v1/users":                fixed(sample{path: "/v1/users"}),
 		"POST /v1/users":               fixed(sample{path: "/v1/users", body: object{"name": "newuser", "role": "viewer", "uid": 54321, "password": "correct horse battery"}}),
 		"PATCH /v1/users/{name}": func() sample {
@@ -306,6 +307,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 		{"POST", one + "/wait", object{"text": "("}, nil, 400, problem.InvalidArgument, "text"},
 		{"POST", one + "/wait", object{"exit": true, "timeout_ms": 50001}, nil, 400, problem.InvalidArgument, "timeout_ms"},
 		{"POST", one + "/wait", object{"idle_ms": 0}, nil, 400, problem.InvalidArgument, "idle_ms"},
+		{"GET", one + "/screen?format=png", nil, nil, 400, problem.InvalidArgument, "format"},
 		{"GET", one + "/output?offset=x", nil, nil, 400, problem.InvalidArgument, "offset"},
 		{"GET", one + "/output?offset=99", nil, nil, 400, problem.InvalidArgument, "offset"},
 		{"GET", one + "/output?wait=51s", nil, nil, 400, problem.InvalidArgument, "wait"},

@@ -21,6 +21,7 @@ import (
 	"github.com/ptyd/ptyd/internal/config"
 	"github.com/ptyd/ptyd/internal/problem"
 	"github.com/ptyd/ptyd/internal/ptymgr"
+	"github.com/ptyd/ptyd/internal/screen"
 	"github.com/ptyd/ptyd/internal/store"
 )
 
@@ -64,6 +65,7 @@ type Options struct {
 	Audit   Audit
 	WS      WebSocket
 	Daemon  Daemon
+	Screens *screen.Cache
 	Metrics *Metrics // nil: /metrics is not served
 	Log     *zap.Logger
 	Build   config.Build

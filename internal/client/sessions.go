@@ -262,6 +262,40 @@ func (c *Client) Output(ctx context.Context, ref string, q OutputQuery) (Output,
 	return o, nil
 }
 
+// Screen is a session's screen as text.
+type Screen struct {
+	Rows []string `json:"rows"`
+	ANSI string   `json:"ansi"` // where it was asked for: the rows with their colours
+	// Approximate says that it may differ from what was shown.
+	Approximate bool `json:"approximate"`
+
+	raw json.RawMessage // as it came
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Screen) UnmarshalJSON(b []byte) error {
+	type plain Screen
+	if err := json.Unmarshal(b, (*plain)(s)); err != nil {
+		return err
+	}
+	s.raw = append(json.RawMessage(nil), b...)
+	return nil
+}
+
+// MarshalJSON gives a screen as it came.
+func (s Screen) MarshalJSON() ([]byte, error) {
+	if s.raw != nil {
+		return s.raw, nil
+	}
+	type plain Screen
+	return json.Marshal(plain(s))
+}
+
+// Screen reads a session's screen; format is text, ansi or cells.
+func (c *Client) Screen(ctx context.Context, ref, format string) (s Screen, err error) {
+	return s, c.onSession(ctx, http.MethodGet, ref, "screen", request{query: url.Values{"format": {format}}}, &s)
+}
+
 // Conditions are what to wait for; the first that holds ends the wait.
 type Conditions struct {
 	Exit bool

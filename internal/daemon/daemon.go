@@ -23,6 +23,7 @@ import (
 	"github.com/ptyd/ptyd/internal/events"
 	"github.com/ptyd/ptyd/internal/failpoint"
 	"github.com/ptyd/ptyd/internal/ptymgr"
+	"github.com/ptyd/ptyd/internal/screen"
 	"github.com/ptyd/ptyd/internal/store"
 	"github.com/ptyd/ptyd/internal/ws"
 )
@@ -52,13 +53,14 @@ type Daemon struct {
 	cgroups   *cgroup.Tree // nil: sessions have none
 	noCgroups string       // why
 
-	keeper *Keeper
-	store  *store.Shared
-	auth   *auth.Service
-	mgr    *ptymgr.Manager
-	ws     *ws.Server
-	api    *api.Server
-	cert   *certificate // nil without TLS
+	keeper  *Keeper
+	store   *store.Shared
+	auth    *auth.Service
+	mgr     *ptymgr.Manager
+	ws      *ws.Server
+	screens *screen.Cache
+	api     *api.Server
+	cert    *certificate // nil without TLS
 
 	servers  []*http.Server
 	serving  sync.WaitGroup // the servers and the housekeeper
@@ -171,8 +173,9 @@ func (d *Daemon) assemble(ctx context.Context, o Options, addr string) (err erro
 	if d.cfg.Metrics {
 		metrics = api.NewMetrics(o.Build, d.gauges)
 	}
+	d.screens = screen.New(d.mgr, d.log)
 	d.api, err = api.New(api.Options{
-		Manager: d.mgr, Auth: d.auth, Audit: d.store, WS: socketAdapter{d.ws}, Daemon: d, Metrics: metrics, Log: d.log, Build: o.Build,
+		Manager: d.mgr, Screens: d.screens, Auth: d.auth, Audit: d.store, WS: socketAdapter{d.ws}, Daemon: d, Metrics: metrics, Log: d.log, Build: o.Build,
 		Addr: addr, TLS: d.cfg.TLS(), Socket: d.socket(), BasePath: d.cfg.BasePath, PublicURL: d.cfg.PublicURL,
 		AllowedHosts: d.cfg.AllowedHosts, TrustedProxies: d.cfg.TrustedProxies, OwnerUID: d.ownerUID, StateDir: d.stateDir, Page: o.Page,
 	})

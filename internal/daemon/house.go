@@ -34,6 +34,7 @@ func (d *Daemon) housekeep(ctx context.Context) {
 			pruned = now
 			d.prune(ctx)
 		}
+		d.screens.Expire(time.Now())
 		err := d.checkDisk()
 		if (err != nil) != short {
 			if short = err != nil; short {

@@ -40,7 +40,8 @@ var layer = map[string]int{
 
 	"internal/ptymgr": 3, // sessions; knows no transport
 
-	"internal/store": 4, // implements what auth and ptymgr declare
+	"internal/screen": 4, // plays sessions' output to the emulator; knows no transport
+	"internal/store":  4, // implements what auth and ptymgr declare
 
 	"internal/ws":  5,
 	"internal/api": 6, // mounts ws's endpoint

@@ -198,6 +198,7 @@ func (m *Manager) take(ctx context.Context, h Held, flight, typed int) (s *Sessi
 			m.log.Error("output in flight could not be recovered", zap.String("session", id), zap.Error(err))
 		}
 		m.adopted.BytesSaved += int64(n)
+		s.sizedFrom = ring.Head()
 	}
 	s.recoverInput(typed)
 	s.master, s.pidfd = h.Master, h.Pidfd

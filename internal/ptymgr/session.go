@@ -54,11 +54,14 @@ type Session struct {
 	mu      sync.Mutex // guards all below
 	rec     Record
 	records []record // the newest, ascending in seq
-	viewers map[*Viewer]struct{}
-	owner   *Viewer // holds the size
-	useSeq  uint64
-	status  ExitStatus
-	removed bool
+	// sizedFrom is the offset from which on records tell the size: what was
+	// printed before another process saw, which may have known other sizes.
+	sizedFrom uint64
+	viewers   map[*Viewer]struct{}
+	owner     *Viewer // holds the size
+	useSeq    uint64
+	status    ExitStatus
+	removed   bool
 
 	done chan struct{} // closed once rec has the end
 }

@@ -235,6 +235,7 @@ func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name stri
 	s.outputAt.Store(time.Now().UnixNano())
 	s.records = []record{{seq: 1, cols: r.Cols, rows: r.Rows}}
 	s.recSeq.Store(1)
+	s.sizedFrom = ring.Head()
 	return s
 }
 
