@@ -52,7 +52,7 @@ func TestScreenOfProgram(t *testing.T) {
 	if out := d.mustCLI("screen", "s"); out != "\n\n\n\n         hellored\n" {
 		t.Errorf("screen: %q", out)
 	}
-	if out := d.mustCLI("screen", "s", "--ansi"); !strings.Contains(out, "hello\x1b[31mred") {
+	if out := d.mustCLI("screen", "s", "--ansi"); !strings.Contains(out, "hello\x1b[0;31mred") {
 		t.Errorf("screen --ansi: %q", out)
 	}
 	if c := d.screen("s", "?format=cells").Cells[4]; len(c) == 0 || c[len(c)-1].Text != "red" || c[len(c)-1].Fg != "1" {

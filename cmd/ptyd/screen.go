@@ -14,11 +14,12 @@ func newScreen(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "screen NAME [--ansi]",
 		Short: "Show a session's screen as a person sees it",
-		Long: `Show what is on a session's screen now, or was when it ended: rows of text, without
-the empty ones at the end. Nothing is attached, and the session does not notice.
+		Long: `Show what is on a session's screen now, or was when it ended: rows of text,
+without the empty ones at the end. Nothing is attached, and the session does not
+notice.
 
---ansi keeps the colours. --json gives all rows and more: {"rows":[…],"cursor":
-{"row","col","visible"},"alt","title","cwd","cols","revision","approximate",…},
+--ansi keeps the colours. --json gives all rows and more: {"rows":[],"cursor":
+{"row","col","visible"},"alt","title","cwd","cols","revision","approximate"},
 counted from 0; with --ansi also the member "ansi". "approximate" says that the
 beginning of the output is no longer kept, or that the size the terminal had then
 is not known, so that the screen may differ from what was shown.`,

@@ -110,8 +110,12 @@ func TestApproximate(t *testing.T) {
 	s := m.add(t, "s", 80, 24)
 	c := New(m, zaptest.NewLogger(t))
 	fill := func(from, n int) {
+		var b []byte
 		for i := from; i < from+n; i++ {
-			s.ring.Append(fmt.Appendf(nil, "line %07d\r\n", i))
+			if b = fmt.Appendf(b, "line %07d\r\n", i); len(b) > 32<<10 || i == from+n-1 {
+				s.ring.Append(b)
+				b = b[:0]
+			}
 		}
 	}
 	fill(0, 20_000)
