@@ -18,11 +18,11 @@ func newScreen(g *globals) *cobra.Command {
 without the empty ones at the end. Nothing is attached, and the session does not
 notice.
 
---ansi keeps the colours. --json gives all rows and more: {"rows":[],"cursor":
-{"row","col","visible"},"alt","title","cwd","cols","revision","approximate"},
-counted from 0; with --ansi also the member "ansi". "approximate" says that the
-beginning of the output is no longer kept, or that the size the terminal had then
-is not known, so that the screen may differ from what was shown.`,
+--ansi keeps the colours. --json gives all rows and more: rows, cursor (row, col
+and visible), alt, title, cwd, cols, revision, approximate, counted from 0; with
+--ansi also the member ansi. Approximate says that the beginning of the output is
+no longer kept, or that the size the terminal had then is not known, so that the
+screen may differ from what was shown.`,
 		Example: `  ptyd screen build
   ptyd screen editor --ansi
   ptyd screen editor --json | jq '.rows[.cursor.row]'
