@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -51,8 +52,11 @@ func run() error {
 		}
 		return bench.UpdateReadme(*readme, rep)
 	}
-	o := bench.Options{Ptyd: *ptyd, Reps: *reps, Short: *short, SelfCheck: *self, Log: os.Stderr}
-	var err error
+	binary, err := filepath.Abs(*ptyd) // the daemon runs in a folder of its own
+	if err != nil {
+		return err
+	}
+	o := bench.Options{Ptyd: binary, Reps: *reps, Short: *short, SelfCheck: *self, Log: os.Stderr}
 	if o.Tests, err = bench.ParseTests(*tests); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ const burst = 20
 // echoer types into a session that sends every byte back.
 type echoer struct {
 	viewer
+	id string
 	at uint64
 	ms []float64
 }
@@ -33,7 +34,7 @@ func (r *runner) echoer(ctx context.Context, t target) (*echoer, error) {
 		v.close()
 		return nil, err
 	}
-	return &echoer{viewer: v, at: floodStart}, nil
+	return &echoer{viewer: v, id: id, at: floodStart}, nil
 }
 
 // round types one byte and waits for it to come back.

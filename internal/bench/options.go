@@ -61,6 +61,8 @@ type sizes struct {
 	settle      time.Duration // how long a server gets to come to rest
 	idleCPU     time.Duration // and how long it is watched doing nothing
 	starts      int
+	creates     int     // batches of creations
+	crashes     []crash // in the order of their number of sessions
 }
 
 func (o Options) sizes() sizes {
@@ -68,12 +70,14 @@ func (o Options) sizes() sizes {
 		reps: 5, patience: 4 * time.Second, turns: 6, oneBytes: 16e6, tenBytes: 6e6, rounds: 400,
 		warm: time.Second, hold: 10 * time.Second, stalledReps: 2,
 		idle: 1000, settle: 2 * time.Second, idleCPU: 5 * time.Second, starts: 20,
+		creates: 10, crashes: []crash{{1, 10, noBar()}, {1000, 5, noBar()}, {3000, 3, atMost(1000)}},
 	}
 	if o.Short {
 		s = sizes{
 			reps: 2, patience: 400 * time.Millisecond, turns: 3, oneBytes: 8e6, tenBytes: 3e6, rounds: 100,
 			warm: time.Second, hold: 3 * time.Second, stalledReps: 1,
 			idle: 200, settle: time.Second, idleCPU: 2 * time.Second, starts: 5,
+			creates: 2, crashes: []crash{{1, 3, noBar()}, {50, 2, noBar()}, {150, 1, atMost(1000)}},
 		}
 	}
 	if o.Reps > 0 {

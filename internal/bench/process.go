@@ -20,7 +20,7 @@ import (
 
 const (
 	startLimit = 20 * time.Second // a server that has not answered by then will not
-	stopLimit  = 30 * time.Second // ending a thousand sessions in order takes a while
+	stopLimit  = 60 * time.Second // ending thousands of sessions in order takes a while
 )
 
 // process is a server that runs, with a folder of its own.

@@ -89,6 +89,11 @@ func (r *runner) add(test, title string, pairs []stats.Pair, b bar) {
 	r.rows = append(r.rows, newRow(test, title, pairs, b))
 }
 
+// leaveOut adds a row that this machine, or this run, cannot measure, and why.
+func (r *runner) leaveOut(test, title, why string) {
+	r.rows = append(r.rows, Row{Test: test, Title: title, Error: "not measured: " + why})
+}
+
 // Write puts the report into a file as JSON.
 func (rep *Report) Write(path string) error {
 	b, err := json.MarshalIndent(rep, "", "  ")

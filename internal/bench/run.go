@@ -30,6 +30,9 @@ func init() { // not a literal: the functions refer to the list by way of Option
 		{"stalled", measureStalled},
 		{"idle", measureIdle},
 		{"start", measureStart},
+		{"keeper", measureKeeper},
+		{"create", measureCreate},
+		{"kill", measureKill},
 	}
 }
 
@@ -115,7 +118,7 @@ func (r *runner) started(ctx context.Context, t target, do func(ctx context.Cont
 		r.version = p.version
 	}
 	// Whatever hangs is ended: viewers hold this context.
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	return do(ctx)
 }
@@ -151,9 +154,14 @@ func (r *runner) pairs(ctx context.Context, n int, measure func(context.Context,
 // turns has both servers up at once and measures them in short turns, one right
 // after the other: each turn is a pair. It suits what leaves a server at rest.
 func (r *runner) turns(ctx context.Context, n int, measure func(context.Context, target) (samples, error)) (map[string][]stats.Pair, error) {
+	return r.turnsOf(ctx, r.peers, n, measure)
+}
+
+// turnsOf is turns with other servers: each repetition gets new ones from fresh.
+func (r *runner) turnsOf(ctx context.Context, fresh func() []target, n int, measure func(context.Context, target) (samples, error)) (map[string][]stats.Pair, error) {
 	out := map[string][]stats.Pair{}
 	for range n {
-		peers := r.peers()
+		peers := fresh()
 		all := func(ctx context.Context) error {
 			for i := range r.size.turns {
 				if err := r.calm(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -16,12 +17,13 @@ import (
 type ptydTarget struct {
 	*process
 	binary  string
+	args    []string     // beside the usual ones
 	local   *http.Client // over the Unix socket
 	token   string
 	version string
 }
 
-func (t *ptydTarget) name() string { return "ptyd" }
+func (t *ptydTarget) name() string { return strings.Join(append([]string{"ptyd"}, t.args...), " ") }
 
 func (t *ptydTarget) start(ctx context.Context, dir string) (took time.Duration, err error) {
 	addr, err := freeAddr()
@@ -29,8 +31,9 @@ func (t *ptydTarget) start(ctx context.Context, dir string) (took time.Duration,
 		return 0, err
 	}
 	state := filepath.Join(dir, "state")
-	t.process, took, err = launch(ctx, dir, addr, "/healthz", t.binary, "serve", "--state-dir", state, "--listen", addr,
-		"--sessions-per-owner", "5000") // one owner has them all here
+	argv := append([]string{t.binary, "serve", "--state-dir", state, "--listen", addr,
+		"--sessions-per-owner", "5000"}, t.args...) // one owner has them all here
+	t.process, took, err = launch(ctx, dir, addr, "/healthz", argv...)
 	if err != nil {
 		return 0, err
 	}
@@ -87,6 +90,20 @@ func (t *ptydTarget) view(ctx context.Context, id string, _ uint64) (viewer, err
 }
 
 func (t *ptydTarget) contact() contact { return contact{Kind: "ptyd", Addr: t.addr, Token: t.token} }
+
+// workerStatus is what the daemon tells about the process that serves.
+type workerStatus struct {
+	PID     int `json:"pid"`
+	Adopted int `json:"adopted"` // living sessions that it took over when it started
+}
+
+func (t *ptydTarget) worker(ctx context.Context) (workerStatus, error) {
+	var st struct {
+		Worker workerStatus `json:"worker"`
+	}
+	err := t.call(ctx, http.MethodGet, "/v1/status", nil, &st)
+	return st.Worker, err
+}
 
 // call makes one request of the control API and decodes its answer.
 func (t *ptydTarget) call(ctx context.Context, method, path string, in, out any) error {
