@@ -103,10 +103,15 @@ func (sc *scribe) run() {
 		failed := !sc.writeEnds()
 		sc.mu.Lock()
 		sizes, quit, exits := len(sc.sizes), sc.quit, sc.exits
+		more := !failed && len(sc.ends) > 0 // they came while the others were written
 		sc.exits = false
 		sc.mu.Unlock()
 		if exits {
 			sc.m.forgetExits()
+		}
+		if quit && more {
+			sc.poke()
+			continue
 		}
 		if quit {
 			sc.writeSizes()
