@@ -16,7 +16,7 @@
 //     nothing of it;
 //   - one goroutine for each Close in flight, owned by its caller.
 //
-// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu,
+// Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu, lookout.mu,
 // archivist.mu and shelf.mu are held alone. No two
 // sessions' locks are held at once, and none of them is held while a follower,
 // the store or the hub is called. Session.fdmu is held (shared) over system

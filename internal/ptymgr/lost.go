@@ -1,7 +1,6 @@
 package ptymgr
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -19,20 +18,6 @@ import (
 // birthOf tells a process from every other one of its number: the boot and the
 // clock ticks from there to its start.
 func birthOf(start uint64) string { return fmt.Sprintf("%x:%d", bootID(), start) }
-
-// markOf is the session that a process carries in its environment, "" for none.
-func markOf(pid int) string {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return ""
-	}
-	for kv := range bytes.SplitSeq(env, []byte{0}) {
-		if id, ok := bytes.CutPrefix(kv, []byte("PTYD_SESSION=")); ok {
-			return string(id)
-		}
-	}
-	return ""
-}
 
 // survivors looks once for what lives of sessions whose descriptors are gone,
 // by session: the process of the row where boot and start are those recorded,
@@ -64,8 +49,12 @@ func survivors(rows []Record) map[string][]proc {
 		all[pid] = p
 		if r, ok := leaders[pid]; ok && r.Birth == birthOf(p.start) {
 			of[pid] = r.ID
-		} else if id := markOf(pid); wanted[id] {
-			of[pid] = id
+			continue
+		}
+		for _, id := range marksOf(pid) {
+			if wanted[id] {
+				of[pid] = id
+			}
 		}
 	}
 	// This daemon may have been started in what it takes for a lost session.
@@ -111,24 +100,33 @@ func keptElsewhere(r Record) bool {
 	return ok && birthOf(p.start) == r.Birth && p.ppid != os.Getpid() && p.ppid != os.Getppid() && hasTerminal(r.PID)
 }
 
-// unadopted are the rows that the store calls living and nobody adopted.
-func (m *Manager) unadopted(ctx context.Context) (rows []Record, err error) {
+// unfinished are the rows that the store calls living, by id.
+func (m *Manager) unfinished(ctx context.Context) (map[string]Record, error) {
+	rows := map[string]Record{}
 	f := Filter{States: []State{Starting, Running}, Limit: sweepBatch}
 	for {
 		page, next, err := m.store.ListSessions(ctx, f)
 		if err != nil {
-			return nil, fmt.Errorf("look for lost sessions: %w", err)
+			return nil, fmt.Errorf("look for unfinished sessions: %w", err)
 		}
 		for _, r := range page {
-			if _, ok := m.sessions.Load(r.ID); !ok {
-				rows = append(rows, r)
-			}
+			rows[r.ID] = r
 		}
 		if next == "" {
 			return rows, nil
 		}
 		f.After = next
 	}
+}
+
+// unadopted are those of the unfinished rows that nobody adopted.
+func (m *Manager) unadopted(unfinished map[string]Record) (rows []Record) {
+	for id, r := range unfinished {
+		if _, ok := m.sessions.Load(id); !ok {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 // endLeftovers kills what lives of sessions that are about to be called lost:

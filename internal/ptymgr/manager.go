@@ -103,6 +103,7 @@ type Manager struct {
 	loop     *loop
 	scribe   *scribe
 	groups   *groups
+	lookout  *lookout
 	archive  *archivist // nil: there is no place for checkpoints
 	shelf    *shelf
 	sessions *xsync.MapOf[string, *Session]
@@ -135,7 +136,7 @@ type Manager struct {
 // lost.
 func New(cfg Config, st Store, vault Vault, hub *events.Hub, log *zap.Logger) (*Manager, error) {
 	m := &Manager{store: st, vault: vault, hub: hub, log: log.Named("ptymgr"), sessions: xsync.NewMapOf[string, *Session](), stop: make(chan struct{}), over: make(chan struct{}, 1),
-		starts: make(chan struct{}, maxStarts)}
+		starts: make(chan struct{}, maxStarts), lookout: newLookout()}
 	c := cfg.withDefaults()
 	m.cfg.Store(&c)
 	m.groups = newGroups(c, m.log)

@@ -51,55 +51,6 @@ func hasTerminal(pid int) bool {
 	return len(f) > 4 && string(f[4]) != "0"
 }
 
-// tree finds what lives of a session without the help of a cgroup: the leader's
-// session, its descendants and theirs, and whatever carries the session's mark
-// in its environment (a program that left by setsid and a double fork). One that
-// also clears its environment escapes it.
-func tree(leader int, mark string) []proc {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	names, _ := d.Readdirnames(-1)
-	d.Close()
-	all := map[int]proc{}
-	kids := map[int][]int{}
-	for _, n := range names {
-		if pid, err := strconv.Atoi(n); err == nil {
-			if p, ok := readStat(pid); ok {
-				all[pid] = p
-				kids[p.ppid] = append(kids[p.ppid], pid)
-			}
-		}
-	}
-	var found []proc
-	seen := map[int]bool{os.Getpid(): true, 1: true}
-	var add func(pid int)
-	add = func(pid int) {
-		if seen[pid] {
-			return
-		}
-		seen[pid] = true
-		if p, ok := all[pid]; ok {
-			found = append(found, p)
-		}
-		for _, k := range kids[pid] {
-			add(k)
-		}
-	}
-	add(leader)
-	for pid, p := range all {
-		if p.session == leader {
-			add(pid)
-			continue
-		}
-		if marked(pid, mark) {
-			add(pid)
-		}
-	}
-	return found
-}
-
 // pidfdSignal is unix.PidfdSendSignal; a test lets it refuse, as the kernel does
 // for another user's process.
 var pidfdSignal = func(pidfd int, sig unix.Signal) error { return unix.PidfdSendSignal(pidfd, sig, nil, 0) }
@@ -146,7 +97,7 @@ func (p proc) ask() {
 // left are the living processes of a session: those in its cgroup, where it has
 // one, and those that its tree and its mark lead to.
 func (m *Manager) left(s *Session) []proc {
-	all := tree(s.pid, s.id)
+	all := m.lookout.census().tree(s.pid, s.id)
 	seen := map[proc]bool{}
 	for _, p := range all {
 		seen[p] = true
