@@ -190,7 +190,8 @@ func TestCgroupOfAStartThatFailed(t *testing.T) {
 	}
 	d.died(1)
 	eventually(t, 30*time.Second, "another worker answers", d.ready)
-	if all := d.sessions(); len(all) != 1 || all[0].State != "lost" {
+	// Its row was on its way: it is there, or there never was a session.
+	if all := d.sessions(); len(all) > 1 || len(all) == 1 && all[0].State != "lost" {
 		t.Errorf("sessions: %+v", all)
 	}
 	eventually(t, 20*time.Second, "no cgroup is left", func() bool { return len(groupsIn(tree)) == 0 })

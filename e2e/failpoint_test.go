@@ -91,6 +91,43 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
+// Without a key the row is written beside the making of the process: when the
+// worker dies meanwhile, the session is lost or never was, it never ran, and
+// nothing of it stays.
+func TestKilledBesideTheRow(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"ptymgr.create.inserted", "ptymgr.start.kept", "ptymgr.start.forked", "ptymgr.start.settled"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			dir := stateDir(t)
+			d := startArmed(t, point+"=kill@"+dir+"/killed")
+			_, err := d.tryCall(request{
+				Method: "POST", Path: "/v1/sessions", Body: spec{"argv": []string{"bash", "-c", "echo ran >>" + dir + "/runs"}},
+			})
+			if err == nil {
+				t.Error("the create was answered")
+			}
+			d.died(1)
+			eventually(t, 30*time.Second, "another worker answers", d.ready)
+			if list := d.sessions(); len(list) > 1 || len(list) == 1 && list[0].State != "lost" {
+				t.Errorf("after the restart: %+v", list)
+			}
+			if ran, err := os.ReadFile(dir + "/runs"); err == nil {
+				t.Errorf("it ran: %q", ran)
+			}
+			if !holds(5*time.Second, func() bool {
+				_, tty := descriptors(d.Keeper())
+				return tty == 0 && len(descendants(d.Keeper())) == 1
+			}) {
+				t.Errorf("left below the keeper: %v", descendants(d.Keeper()))
+			}
+			if s := d.run("bash", "-c", "exit 3"); d.waitState(s.ID, "exited").exit() != "status 3" {
+				t.Error("the next session")
+			}
+		})
+	}
+}
+
 // It dies between a removed row and the descriptors: they go with the next.
 func TestKilledInRemove(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@
 //   - the archivist: writes output to the disk, and removes what it wrote; it
 //     reads the rings by offset like any viewer, so the reading thread knows
 //     nothing of it;
+//   - for each creation in flight one or two that write its row, awaited by it;
 //   - one goroutine for each Close in flight, owned by its caller.
 //
 // Lock order: Manager.mu, Session.mu, input.mu, Session.fdmu, loop.mu; groups.mu, lookout.mu,

@@ -226,36 +226,32 @@ func (m *Manager) create(ctx context.Context, spec Spec, shell bool, digest stri
 		Shell: shell, OutputLimit: spec.OutputLimit, NoCheckpoint: spec.NoCheckpoint, RerunOf: spec.RerunOf,
 	}
 	limits := Limits{PerOwner: cfg.MaxPerOwner, Total: cfg.MaxTotal}
-	for try := 0; ; try++ {
-		if spec.Name == "" {
-			row.Name = inventName(spec.Argv[0])
-		}
-		var got Record
-		got, existing, err = m.store.CreateSession(context.WithoutCancel(ctx), row, spec.IdempotencyKey, digest, limits)
-		if spec.Name == "" && problem.Is(err, problem.NameTaken) && try < 20 {
-			continue
-		}
-		if err != nil {
+	b := &birth{m: m, row: row, invent: spec.Name == ""}
+	b.insert(context.WithoutCancel(ctx), spec.IdempotencyKey, digest, limits)
+	if b.alone(spec.IdempotencyKey, limits) {
+		if err := b.inserted(); err != nil {
 			return Info{}, false, err
 		}
-		row = got
-		break
+		if b.existing {
+			return m.infoOf(b.row), true, nil
+		}
 	}
-	if existing {
-		return m.infoOf(row), true, nil
-	}
-	failpoint.Hit("ptymgr.create.inserted")
 	m.starts <- struct{}{}
-	s, err := m.start(context.WithoutCancel(ctx), row, shell, spec.OutputLimit)
+	s, err := m.start(context.WithoutCancel(ctx), row, shell, spec.OutputLimit, b)
 	<-m.starts
+	if insertErr := b.inserted(); insertErr != nil {
+		return Info{}, false, insertErr
+	}
+	marked := b.marked()
 	if err != nil {
 		m.forget(ctx, row.ID, err)
 		return Info{}, false, err
 	}
+	s.rec = b.of(s.rec)
 	m.running.Add(1)
 	m.sessions.Store(s.id, s)
 	failpoint.Hit("ptymgr.create.started")
-	if err := m.store.MarkRunning(context.WithoutCancel(ctx), s.id, s.pid, s.rec.StartedAt, s.rec.Birth); err != nil {
+	if err := marked; err != nil {
 		// The process runs and the row does not say so: that must not stay.
 		m.loop.add(s)
 		m.log.Error("record a started session", zap.String("session", s.id), zap.Error(err))

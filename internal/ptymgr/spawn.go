@@ -174,9 +174,9 @@ func openPTY(cols, rows uint16) (master int, slave *os.File, err error) {
 
 // start makes the PTY, the ring and the process of r, in an order that leaves
 // nothing behind when this process dies in between: descriptors are stored
-// before the process exists, and it runs nothing before they are safe. Errors
-// are for people.
-func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) (_ *Session, err error) {
+// before the process exists, and it runs nothing before they and its row are
+// safe. Errors are for people.
+func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64, b *birth) (_ *Session, err error) {
 	env := environ(append([]string{"SHELL=" + m.cfg.Load().Shell}, m.baseEnv()...), r.Env, r.ID)
 	path, err := lookPath(r.Argv[0], r.Cwd, getenv(env, "PATH"))
 	if err != nil {
@@ -219,10 +219,9 @@ func (m *Manager) start(ctx context.Context, r Record, shell bool, limit int64) 
 		return nil, fmt.Errorf("store the session's descriptors: %w", err)
 	}
 	failpoint.Hit("ptymgr.start.kept")
-	if err := s.fork(ctx, path, argv, env, slave.Fd()); err != nil {
+	if err := s.fork(ctx, path, argv, env, slave.Fd(), b); err != nil {
 		return nil, err
 	}
-	s.rec.State, s.rec.PID, s.rec.StartedAt = Running, s.pid, time.Now()
 	return s, nil
 }
 
@@ -240,7 +239,7 @@ func (m *Manager) newSession(r Record, ring *buffer.Ring, limit int64, name stri
 }
 
 // fork starts the stage, stores what it is, and lets it through to the program.
-func (s *Session) fork(ctx context.Context, path string, argv, env []string, slave uintptr) error {
+func (s *Session) fork(ctx context.Context, path string, argv, env []string, slave uintptr, b *birth) error {
 	exe, args, self, err := stage.Command(path, argv, s.group != nil)
 	if err != nil {
 		return err
@@ -297,12 +296,17 @@ func (s *Session) fork(ctx context.Context, path string, argv, env []string, sla
 	if err != nil {
 		return fmt.Errorf("store the session's process: %w", err) // the gate closes: nothing runs
 	}
+	if err := b.inserted(); err != nil {
+		return err
+	}
 	failpoint.Hit("ptymgr.start.settled")
 	s.blk.u32(blkReleased).Store(1)
 	failpoint.Hit("ptymgr.start.released")
 	openGate(true)
 	failpoint.Hit("ptymgr.start.opened")
 	s.blk.u32(blkOpened).Store(1)
+	s.rec.State, s.rec.PID, s.rec.StartedAt = Running, s.pid, time.Now()
+	b.mark(ctx, s.rec)
 	var e [4]byte
 	n, err := unix.Read(errs[0], e[:])
 	for errors.Is(err, unix.EINTR) {
