@@ -18,7 +18,7 @@
 //
 // Goroutines: one per Store, the batcher's, which commits audit entries and
 // uses of tokens in groups; Close drains it and waits for its end. The lock
-// batcher.mu is held over nothing but its queue.
+// batcher.mu is held over nothing but its queue, statements.mu over nothing but its maps.
 //
 // Each aggregate has its file: users, groups, tokens, weblogins, links,
 // sessions, audit.

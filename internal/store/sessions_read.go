@@ -59,13 +59,13 @@ func sessionIn(tx *txn, id string) (ptymgr.Record, error) {
 
 // GetSession implements ptymgr.Store.
 func (s *Store) GetSession(ctx context.Context, id string) (ptymgr.Record, error) {
-	r, err := scanSession(s.r.QueryRowContext(ctx, s.d.sessionQuery(`s.id = $1`), id))
+	r, err := scanSession(s.rs.row(ctx, s.d.sessionQuery(`s.id = $1`), id))
 	return r, s.fail("read a session", orNotFound(err, noSession(id)))
 }
 
 // FindByName implements ptymgr.Store.
 func (s *Store) FindByName(ctx context.Context, owner, name string) (ptymgr.Record, error) {
-	r, err := scanSession(s.r.QueryRowContext(ctx, s.d.sessionQuery(`s.name = $1 AND ($2 = '' OR s.owner = $2)
+	r, err := scanSession(s.rs.row(ctx, s.d.sessionQuery(`s.name = $1 AND ($2 = '' OR s.owner = $2)
 		ORDER BY CASE WHEN s.state IN ('starting', 'running') THEN 0 ELSE 1 END, s.id DESC LIMIT 1`), name, owner))
 	return r, s.fail("find a session", orNotFound(err, noSession(name)))
 }

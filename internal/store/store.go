@@ -41,8 +41,10 @@ func (o Options) settings() settings {
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
 	d     *dialect
-	w     *sql.DB // one connection; its transactions begin immediate
-	r     *sql.DB // cannot write
+	w     *sql.DB     // one connection; its transactions begin immediate
+	r     *sql.DB     // cannot write
+	ws    *statements // of w
+	rs    *statements // of r
 	log   *zap.Logger
 	batch *batcher
 
@@ -63,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{d: &sqliteDialect, w: w, r: r, log: o.Log}
+	s := &Store{d: &sqliteDialect, w: w, r: r, ws: newStatements(w), rs: newStatements(r), log: o.Log}
 	// Each connection parses the schema when it is first used, a millisecond
 	// that everybody who starts the daemon waits for: both do it at once. In a
 	// file that is still empty there is nothing to parse.
@@ -120,13 +122,34 @@ type txn struct {
 	ctx context.Context
 	tx  *sql.Tx
 	d   *dialect
+
+	compiled *statements
+	worth    []string // queries to compile once the connection is free
+}
+
+// stmt is the compiled query for this transaction, nil where there is none.
+func (t *txn) stmt(query string) *sql.Stmt {
+	st, worth := t.compiled.get(query)
+	if worth {
+		t.worth = append(t.worth, query)
+	}
+	if st == nil {
+		return nil
+	}
+	return t.tx.StmtContext(t.ctx, st)
 }
 
 func (t *txn) exec(query string, args ...any) (sql.Result, error) {
+	if st := t.stmt(query); st != nil {
+		return st.ExecContext(t.ctx, args...)
+	}
 	return t.tx.ExecContext(t.ctx, query, args...)
 }
 
 func (t *txn) row(query string, args ...any) *sql.Row {
+	if st := t.stmt(query); st != nil {
+		return st.QueryRowContext(t.ctx, args...)
+	}
 	return t.tx.QueryRowContext(t.ctx, query, args...)
 }
 
@@ -142,6 +165,12 @@ const tries = 5
 // only: what has begun is finished, so that nobody is told "cancelled" about
 // something that happened. fn may run more than once.
 func (s *Store) write(ctx context.Context, what string, fn func(*txn) error) error {
+	var worth []string
+	defer func() { // after conn is back: w has no other
+		for _, q := range worth {
+			s.ws.compile(context.WithoutCancel(ctx), q)
+		}
+	}()
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return s.fail(what, err)
@@ -149,7 +178,7 @@ func (s *Store) write(ctx context.Context, what string, fn func(*txn) error) err
 	defer func() { _ = conn.Close() }() // back into the pool; nothing to lose
 	ctx = context.WithoutCancel(ctx)
 	for try := 1; ; try++ {
-		err := s.once(ctx, conn, fn)
+		err := s.once(ctx, conn, &worth, fn)
 		if err == nil {
 			return nil
 		}
@@ -161,7 +190,7 @@ func (s *Store) write(ctx context.Context, what string, fn func(*txn) error) err
 	}
 }
 
-func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(*txn) error) error {
+func (s *Store) once(ctx context.Context, conn *sql.Conn, worth *[]string, fn func(*txn) error) error {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -172,8 +201,10 @@ func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(*txn) error) e
 			_ = tx.Rollback()
 		}
 	}()
-	err = fn(&txn{ctx: ctx, tx: tx, d: s.d})
+	t := &txn{ctx: ctx, tx: tx, d: s.d, compiled: s.ws}
+	err = fn(t)
 	returned = true
+	*worth = append(*worth, t.worth...)
 	if err != nil {
 		return joinRollback(err, tx.Rollback())
 	}

@@ -58,7 +58,7 @@ func (s *Store) credential(ctx context.Context, columns, table, where string, ar
 	var expires int64
 	var revoked, used sql.NullInt64
 	dest := append([]any{&c.ID, &c.Role, &c.Origin, &expires, &revoked, &used, &c.KeyHash}, d.dest()...)
-	err := s.r.QueryRowContext(ctx, `SELECT c.id, c.role, c.origin, c.expires_at, c.revoked_at, `+columns+`, `+accountColumns+`
+	err := s.rs.row(ctx, `SELECT c.id, c.role, c.origin, c.expires_at, c.revoked_at, `+columns+`, `+accountColumns+`
 		FROM `+table+` c JOIN users u ON u.id = c.user_id WHERE `+where, arg).Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return auth.Credential{}, problem.New(problem.NotFound, "there is no such credential")

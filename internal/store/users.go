@@ -38,7 +38,7 @@ func (d *accountDest) account() auth.Account {
 
 func (s *Store) account(ctx context.Context, where string, arg any) (auth.Account, error) {
 	var d accountDest
-	err := s.r.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM users u WHERE `+where, arg).Scan(d.dest()...)
+	err := s.rs.row(ctx, `SELECT `+accountColumns+` FROM users u WHERE `+where, arg).Scan(d.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return auth.Account{}, problem.New(problem.NotFound, "there is no such user")
 	}
