@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ptyd/ptyd/internal/bench/procfs"
-	"github.com/ptyd/ptyd/internal/bench/stats"
 )
 
 // crash is one row of measureKill: how often the worker of how many sessions is killed.
@@ -46,7 +45,7 @@ func measureKill(ctx context.Context, r *runner) error {
 			if err := v.grow(ctx, c.sessions); err != nil {
 				return err
 			}
-			var pairs []stats.Pair
+			var ms []float64
 			for range c.kills {
 				if err := pause(ctx, r.size.settle); err != nil {
 					return err
@@ -58,10 +57,10 @@ func measureKill(ctx context.Context, r *runner) error {
 				if err != nil {
 					return err
 				}
-				pairs = append(pairs, stats.Pair{Ptyd: float64(took) / float64(time.Millisecond)})
+				ms = append(ms, float64(took)/float64(time.Millisecond))
 				fmt.Fprint(r.Log, ".")
 			}
-			r.add("kill", title, pairs, c.bar)
+			r.addAlone("kill", title, ms, c.bar)
 		}
 		return nil
 	})

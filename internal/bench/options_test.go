@@ -32,6 +32,9 @@ func TestSizes(t *testing.T) {
 	if s := (Options{Reps: 1}).sizes(); s.reps != 1 || s.stalledReps != 1 {
 		t.Errorf("reps 1: %+v", s)
 	}
+	if c := full.crashes; len(c) != 3 || c[0].sessions != 1 || c[1].sessions != 1000 || c[2].sessions != 3000 || !c[2].bar.set {
+		t.Errorf("the bars speak of 1, 1,000 and 3,000 sessions: %+v", c)
+	}
 	if full.idle != 1000 || full.hold.Seconds() != 10 || full.starts != 20 {
 		t.Errorf("the bars speak of 1,000 sessions, 10 s and 20 starts: %+v", full)
 	}

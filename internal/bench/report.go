@@ -27,13 +27,15 @@ type Report struct {
 type Row struct {
 	Test     string       `json:"test"`
 	Title    string       `json:"title"`
-	Ptyd     float64      `json:"ptyd"`     // median
-	Baseline float64      `json:"baseline"` // median
-	Ratio    *float64     `json:"ratio"`    // median over the pairs; null where the baseline is 0
+	Ptyd     float64      `json:"ptyd"`            // median
+	Baseline float64      `json:"baseline"`        // median
+	Alone    bool         `json:"alone,omitempty"` // there is nothing to compare with: baseline is 0
+	Ratio    *float64     `json:"ratio"`           // median over the pairs; null where the baseline is 0
 	Bar      string       `json:"bar,omitempty"`
 	Pass     *bool        `json:"pass"` // null without a bar
 	Pairs    []stats.Pair `json:"pairs,omitempty"`
 	Error    string       `json:"error,omitempty"`
+	LeftOut  bool         `json:"left_out,omitempty"` // for want of room: Error says why, and nothing failed
 }
 
 // bar is what a row is held to.
@@ -89,9 +91,20 @@ func (r *runner) add(test, title string, pairs []stats.Pair, b bar) {
 	r.rows = append(r.rows, newRow(test, title, pairs, b))
 }
 
+// addAlone adds a number that only the daemon has.
+func (r *runner) addAlone(test, title string, values []float64, b bar) {
+	pairs := make([]stats.Pair, len(values))
+	for i, v := range values {
+		pairs[i].Ptyd = v
+	}
+	row := newRow(test, title, pairs, b)
+	row.Alone = true
+	r.rows = append(r.rows, row)
+}
+
 // leaveOut adds a row that this machine, or this run, cannot measure, and why.
 func (r *runner) leaveOut(test, title, why string) {
-	r.rows = append(r.rows, Row{Test: test, Title: title, Error: "not measured: " + why})
+	r.rows = append(r.rows, Row{Test: test, Title: title, Error: "not measured: " + why, LeftOut: true})
 }
 
 // Write puts the report into a file as JSON.

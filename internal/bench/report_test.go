@@ -57,13 +57,15 @@ func sample() *Report {
 			newRow("one", "One viewer, MB/s", []stats.Pair{{Ptyd: 60, Baseline: 50}, {Ptyd: 66, Baseline: 60}}, ratioAtLeast(0.95)),
 			newRow("idle", "Sitzungen ≥ 1", []stats.Pair{{Ptyd: 70}}, atMost(60)),
 			{Test: "echo", Title: "echo: not measured", Error: "no such binary"},
+			{Test: "kill", Title: "A kill", Ptyd: 12, Alone: true},
+			{Test: "kill", Title: "Another", Error: "not measured: no room", LeftOut: true},
 		},
 	}
 }
 
 func TestTable(t *testing.T) {
 	table := sample().Table()
-	for _, want := range []string{"| One viewer, MB/s ", "1.15 (1.1–1.2)", "≥ 0.95 ×", "pass |", "FAIL |", "not measured |", "2026-01-02 03:04 UTC", "Some CPU, 2 cores, Linux 6.1", "ptyd 1.2.3"} {
+	for _, want := range []string{"| One viewer, MB/s ", "1.15 (1.1–1.2)", "≥ 0.95 ×", "pass |", "FAIL |", "not measured |", "| not measured: no room |", "|   12 |          |", "2026-01-02 03:04 UTC", "Some CPU, 2 cores, Linux 6.1", "ptyd 1.2.3"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

@@ -24,6 +24,7 @@ func tiny(t *testing.T) *runner {
 			reps: 2, patience: time.Millisecond, turns: 2, oneBytes: 300_000, tenBytes: 100_000, rounds: 5,
 			warm: 100 * time.Millisecond, hold: 200 * time.Millisecond, stalledReps: 1,
 			idle: 20, settle: 50 * time.Millisecond, idleCPU: 50 * time.Millisecond, starts: 2,
+			creates: 2, crashes: []crash{{1, 1, noBar()}, {3, 1, atMost(1000)}},
 		},
 		scratch: t.TempDir(),
 	}
@@ -84,6 +85,24 @@ func TestMeasureIdle(t *testing.T) {
 func TestMeasureStart(t *testing.T) {
 	rows := rowsOf(t, measureStart)
 	positive(t, rows, "Start to first HTTP answer, ms", 2)
+}
+
+func TestMeasureCreate(t *testing.T) {
+	rows := rowsOf(t, measureCreate)
+	positive(t, rows, "Creation of a session, ms, beside a bare terminal, fork and exec", 2)
+}
+
+func TestMeasureKeeper(t *testing.T) {
+	rows := rowsOf(t, measureKeeper)
+	positive(t, rows, "One viewer, MB/s, beside the daemon with --no-keeper", 4)
+}
+
+// The baseline survives nothing, and the report says so.
+func TestMeasureKillOfTheBaseline(t *testing.T) {
+	row, ok := rowsOf(t, measureKill)["Worker killed"]
+	if !ok || !row.LeftOut || row.Error == "" {
+		t.Errorf("%+v", row)
+	}
 }
 
 // A daemon that cannot start is an error that shows what it wrote, and a row

@@ -19,10 +19,14 @@ func (rep *Report) Table() string {
 	lines := [][]string{{"", name, "baseline", "ratio", "bar", ""}}
 	for _, r := range rep.Rows {
 		if r.Error != "" {
-			lines = append(lines, []string{r.Title, "", "", "", r.Bar, "not measured"})
+			lines = append(lines, []string{r.Title, "", "", "", r.Bar, r.notMeasured()})
 			continue
 		}
-		lines = append(lines, []string{r.Title, number(r.Ptyd), number(r.Baseline), r.ratio(), r.Bar, r.verdict()})
+		base := number(r.Baseline)
+		if r.Alone {
+			base = ""
+		}
+		lines = append(lines, []string{r.Title, number(r.Ptyd), base, r.ratio(), r.Bar, r.verdict()})
 	}
 	return markdown(lines) + "\n" + rep.Source()
 }
@@ -68,6 +72,14 @@ func (r Row) verdict() string {
 		return "pass"
 	}
 	return "FAIL"
+}
+
+// notMeasured says so, and why where that is no failure.
+func (r Row) notMeasured() string {
+	if r.LeftOut {
+		return r.Error
+	}
+	return "not measured"
 }
 
 // number shows x with three digits that mean something.
