@@ -70,3 +70,19 @@ func TestEndsOfOrphansAreForgotten(t *testing.T) {
 		until(2 + i)
 	}
 }
+
+// Input that waits may ask for a look at a session just as that ends: its end
+// is one all the same.
+func TestLookAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	m := manager(t)
+	s := sh(t, m, "exit 3")
+	exited(t, m, s.ID)
+	m.Await(s.ID)
+	if err := m.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Stats().Running; n != 0 {
+		t.Errorf("%d run", n)
+	}
+}

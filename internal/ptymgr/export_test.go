@@ -33,3 +33,12 @@ func StartOf(pid int) uint64 {
 	p, _ := readStat(pid)
 	return p.start
 }
+
+// Await has the reading thread look at a session again soon, as input that waits
+// does, and returns when it has.
+func (m *Manager) Await(id string) {
+	s, seen := m.Session(id), make(chan struct{})
+	m.loop.do(func() { m.loop.timed[s.rd] = struct{}{} })
+	m.loop.do(func() { m.loop.do(func() { close(seen) }) })
+	<-seen
+}

@@ -426,8 +426,11 @@ func (l *loop) finish(r *reading) {
 
 // end takes a session out of the set and hands it on: its output is complete.
 func (l *loop) end(r *reading) {
+	delete(l.timed, r) // input that waits may have put it there after its end
+	if _, live := l.sessions[r.token]; !live {
+		return
+	}
 	delete(l.sessions, r.token)
-	delete(l.timed, r)
 	s := r.s
 	_ = unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, s.master, nil)
 	_ = unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, s.pidfd, nil)
