@@ -117,7 +117,7 @@ func TestOutputOutlivesTheDaemon(t *testing.T) {
 	m, end := h.open(t, func(c *ptymgr.Config) { c.CheckpointEvery = time.Hour }) // nothing but the end writes
 	a := exited(t, m, sh(t, m, "echo one; exit 3").ID)
 	b := sh(t, m, "stty -opost; head -c 300000 /dev/zero | tr '\\0' x; echo end; exec sleep 100")
-	text(t, m, b.ID, "end")
+	text(t, m, b.ID, "end\n")
 	want := output(t, m, b.ID)
 	secret, _, err := m.Create(t.Context(), ptymgr.Spec{Argv: []string{"echo", "secret"}, Owner: owner, NoCheckpoint: true})
 	if err != nil {
@@ -148,7 +148,7 @@ func TestOutputOutlivesTheDaemon(t *testing.T) {
 	if _, err := m.Output(t.Context(), b.ID, 300005, 10, 0); !problem.Is(err, problem.InvalidArgument) {
 		t.Errorf("beyond the end: %v", err)
 	}
-	text(t, m, b.ID, "xend")
+	text(t, m, b.ID, "xend\n")
 	if s := m.Session(b.ID); s == nil || s.Epoch() != b.Epoch || s.Ring().Head() != 300004 {
 		t.Error("viewers do not find it")
 	}
