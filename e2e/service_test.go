@@ -32,6 +32,7 @@ func TestUnderSystemd(t *testing.T) {
 		{"worker killed", testServiceWorkerKilled},
 		{"keeper killed", testServiceKeeperKilled},
 		{"keeper hangs", testServiceKeeperHangs},
+		{"upgrade", testServiceUpgrade},
 		{"store too small", testServiceStoreTooSmall},
 		{"stop", testServiceStop},
 		{"account", testServiceAccount},
