@@ -114,6 +114,10 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	case <-acked:
 		return nil
 	case <-s.done:
+		// What was typed may be what ended it: both are true then.
+		if s.in.takeBack(who) == uint64(len(data)) {
+			return nil
+		}
 		return ended(id)
 	case <-ctx.Done():
 		typed := s.in.takeBack(who)

@@ -65,3 +65,15 @@ func TestOutputThatIsNotKept(t *testing.T) {
 		t.Errorf("a lost one: %+v %v", c, err)
 	}
 }
+
+// Input that ends its session was typed all the same.
+func TestInputThatEnds(t *testing.T) {
+	m := manager(t)
+	for range 20 {
+		i := sh(t, m, "read x; exit 7")
+		if err := m.Input(t.Context(), i.ID, []byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+		exited(t, m, i.ID)
+	}
+}
